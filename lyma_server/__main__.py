@@ -1,0 +1,5 @@
+"""`python -m lyma_server` is `lyma`."""
+
+from lyma_server.entry import terminal
+
+terminal()

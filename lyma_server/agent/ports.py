@@ -1,0 +1,100 @@
+"""What the agent needs of a face. The editor and the terminal each implement these; tests have fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from attrs import frozen
+
+from lyma_server.protocol.events import Event, EventBody
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lyma_server.protocol.base import Json
+
+Listener: TypeAlias = Callable[[Event], None]
+"""Where a face hears the events of a turn; must not block."""
+
+Emit: TypeAlias = Callable[[EventBody], None]
+"""Where the parts of a turn say what happened; the turn numbers it, logs it and hands it to the listener."""
+
+
+@frozen
+class FileText:
+    """A text file as the agent sees it. `text` keeps its line ends; `base` identifies exactly this state (a buffer version
+    or the hash of the bytes) and must be handed back when changing the file.
+    """
+
+    path: Path
+    text: str
+    base: str
+    from_editor: bool = False
+
+
+@frozen
+class FileChange:
+    """A whole new text for one file. `base` is what it was made from, null for a file that must not exist yet; `text` null
+    deletes the file.
+    """
+
+    path: Path
+    text: str | None
+    base: str | None
+
+
+class Workspace(Protocol):
+    """The files. Paths are absolute and already judged by the file tools."""
+
+    @property
+    def root(self) -> Path | None:
+        """The folder that the agent works in, null where there is none (then there are no tools that touch files)."""
+
+    def uri(self, path: Path) -> str:
+        """The URI by which the face knows `path`."""
+
+    async def read(self, path: Path) -> FileText:
+        """A dirty buffer beats the disk. Raises ToolError where it is missing, not a text, or too large."""
+
+    async def apply(self, change: FileChange) -> None:
+        """Make the change and verify it, or raise EditConflict and change nothing."""
+
+
+@frozen
+class Question:
+    """A yes-or-no question about one act of the agent: what it is about, and its text in full."""
+
+    about: Literal["command", "edit"]
+    title: str
+    text: str
+
+
+@frozen
+class ApprovalRequest:
+    """A compiled agent waits for a person. `nonce` is single-use and bound to the hash and to what is shown."""
+
+    hash: str
+    nonce: str
+    title: str
+    summary: str
+    manifest: dict[str, Json]
+    text: str
+    path: tuple[str, ...] = ()
+
+
+@frozen
+class ApprovalReply:
+    hash: str
+    nonce: str
+    approved: bool
+
+
+class Person(Protocol):
+    """The person behind the face. None means that nobody answered, which is never yes."""
+
+    async def confirm(self, question: Question) -> bool | None:
+        """Ask about one act."""
+
+    async def approve(self, request: ApprovalRequest) -> ApprovalReply | None:
+        """Show a compiled agent in full and ask for approval."""

@@ -1,0 +1,1 @@
+"""The tools that the main agent offers to a model."""

@@ -1,0 +1,1 @@
+"""The editor's face: JSON-RPC over stdio."""

@@ -1,0 +1,1 @@
+"""JSON-RPC on pygls, with what pygls 2.1 lacks."""

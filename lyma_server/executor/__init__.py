@@ -1,0 +1,1 @@
+"""Commands of the agent: read, judged, guarded, confined, run."""

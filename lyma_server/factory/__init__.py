@@ -1,0 +1,1 @@
+"""Sub-agents: drafted, compiled, approved by hash, run in a sandbox."""

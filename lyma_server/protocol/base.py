@@ -1,0 +1,22 @@
+"""What every wire type shares."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+if TYPE_CHECKING:
+    from typing import dataclass_transform
+
+    @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(attrs.field,))
+    def message(cls: type) -> type: ...
+
+else:
+    message = partial(attrs.frozen, kw_only=True, repr=False)
+
+Json: TypeAlias = Any
+"""A JSON value: None, bool, int, float, str, a list of them, or a dict from str to them."""
+
+PROTOCOL_VERSION = 1

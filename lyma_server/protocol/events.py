@@ -1,0 +1,177 @@
+"""What happens in a turn, in order. `seq` starts at 1 in each turn and has no gaps; nothing follows `turn.completed`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from lyma_server.protocol.base import Json, message
+
+if TYPE_CHECKING:
+    from lyma_server.protocol.items import Item
+
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_steps", "budget", "refusal", "cancelled", "interrupted"]
+RouteNext: TypeAlias = Literal["done", "rotate", "fallback", "retry", "shrink", "repair", "wait", "fail"]
+
+
+@message
+class Usage:
+    """Tokens and money. `cost_micros` is integer USD micros, null where a price is unknown; `estimated` where a
+    provider did not say.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_micros: int | None = None
+    estimated: bool = False
+
+
+@message
+class Attempt:
+    """One attempt of a model call. `key` is masked, null where the provider needs none; `ms` until it was decided."""
+
+    provider: str
+    model: str
+    class_: str
+    next: RouteNext
+    ms: int
+    key: str | None = None
+    status: int | None = None
+    retry_after_ms: int | None = None
+
+
+@message
+class EditSummary:
+    """A file that the turn changed."""
+
+    path: str
+    uri: str
+    added: int
+    removed: int
+
+
+@message
+class SentPart:
+    """One part of what was sent along with a prompt: where it is from and how large it is (characters)."""
+
+    what: str
+    characters: int
+    uri: str | None = None
+
+
+@message
+class TurnStarted:
+    prompt: str
+    type: Literal["turn.started"] = "turn.started"
+    sent: tuple[SentPart, ...] = ()
+
+
+@message
+class ItemStarted:
+    item: Item
+    type: Literal["item.started"] = "item.started"
+
+
+@message
+class ItemDelta:
+    """More text of the item whose id is `item`."""
+
+    item: str
+    text: str
+    type: Literal["item.delta"] = "item.delta"
+
+
+@message
+class ItemCompleted:
+    item: Item
+    type: Literal["item.completed"] = "item.completed"
+
+
+@message
+class ItemDiscarded:
+    """The item whose id is `item` broke off and will be asked again: show it as void."""
+
+    item: str
+    reason: str
+    type: Literal["item.discarded"] = "item.discarded"
+
+
+@message
+class Route:
+    """One attempt of a model call, as an event; the fields are those of an attempt."""
+
+    provider: str
+    model: str
+    class_: str
+    next: RouteNext
+    ms: int
+    type: Literal["route"] = "route"
+    key: str | None = None
+    status: int | None = None
+    retry_after_ms: int | None = None
+
+
+@message
+class ApprovalRequested:
+    hash: str
+    title: str
+    type: Literal["approval.requested"] = "approval.requested"
+    path: tuple[str, ...] = ()
+
+
+@message
+class ApprovalResolved:
+    hash: str
+    state: Literal["approved", "rejected", "expired", "withdrawn"]
+    type: Literal["approval.resolved"] = "approval.resolved"
+
+
+@message
+class UsageReported:
+    """Usage of the turn so far."""
+
+    usage: Usage
+    type: Literal["usage"] = "usage"
+
+
+@message
+class Notice:
+    """A sentence for the person, from Lyma and not from the model."""
+
+    text: str
+    type: Literal["notice"] = "notice"
+    level: Literal["info", "warning"] = "info"
+    data: dict[str, Json] = attrs.field(factory=dict)
+
+
+@message
+class TurnCompleted:
+    stop_reason: StopReason
+    type: Literal["turn.completed"] = "turn.completed"
+    usage: Usage = Usage()
+
+
+EventBody: TypeAlias = (
+    TurnStarted
+    | ItemStarted
+    | ItemDelta
+    | ItemCompleted
+    | ItemDiscarded
+    | Route
+    | ApprovalRequested
+    | ApprovalResolved
+    | UsageReported
+    | Notice
+    | TurnCompleted
+)
+
+
+@message
+class Event:
+    """An event with its place. On the wire the body's fields stand beside these, flat: `{session, turn, seq, type, …}`."""
+
+    session: str
+    turn: str
+    seq: int
+    body: EventBody
+    replay: bool = False

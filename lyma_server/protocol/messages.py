@@ -1,0 +1,214 @@
+"""Params and results of Lyma's own methods: the source of truth for protocol.md and for both clients' types."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from lyma_server.protocol.base import Json, message
+from lyma_server.protocol.events import Attempt, EditSummary, StopReason, Usage
+
+
+@message
+class Position:
+    """As in LSP: zero-based line and character in the negotiated encoding."""
+
+    line: int
+    character: int
+
+
+@message
+class Range:
+    start: Position
+    end: Position
+
+
+@message
+class TextBlock:
+    text: str
+    type: Literal["text"] = "text"
+
+
+@message
+class FileBlock:
+    """A file to send along, whole or by lines (from 1, both inclusive)."""
+
+    uri: str
+    type: Literal["file"] = "file"
+    first_line: int | None = None
+    last_line: int | None = None
+
+
+Block: TypeAlias = TextBlock | FileBlock
+
+
+@message
+class ActiveDocument:
+    uri: str
+    version: int | None = None
+    selections: tuple[Range, ...] = ()
+
+
+@message
+class DocumentVersion:
+    uri: str
+    version: int | None = None
+
+
+@message
+class Diagnostic:
+    """What another server says of a document, passed on by the client."""
+
+    uri: str
+    range: Range
+    message: str
+    severity: int | None = None
+    source: str | None = None
+
+
+@message
+class AskContext:
+    """What the editor shows. `root` is a URI; null means the workspace folder that owns the active document."""
+
+    active: ActiveDocument | None = None
+    documents: tuple[DocumentVersion, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    root: str | None = None
+
+
+@message
+class AskBudget:
+    """Limits of one ask; money in integer USD micros, time in milliseconds."""
+
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_cost_micros: int | None = None
+    timeout_ms: int | None = None
+
+
+@message
+class AskParams:
+    """`provider` pins, `prefer` only puts first. `tools` false answers without any."""
+
+    prompt: str | tuple[Block, ...]
+    session: str | None = None
+    context: AskContext | None = None
+    provider: str | None = None
+    prefer: str | None = None
+    model: str | None = None
+    tools: bool = True
+    budget: AskBudget | None = None
+    work_done_token: str | int | None = None
+
+
+@message
+class AskResult:
+    session: str
+    turn: str
+    stop_reason: StopReason
+    text: str
+    edits: tuple[EditSummary, ...] = ()
+    usage: Usage = Usage()
+    route: tuple[Attempt, ...] = ()
+
+
+@message
+class StatusParams:
+    pass
+
+
+@message
+class KeyStatus:
+    """A key, masked. `state` is ready, cooling, disabled or missing; `until` is RFC 3339."""
+
+    key: str
+    state: Literal["ready", "cooling", "disabled", "missing"]
+    account: str | None = None
+    until: str | None = None
+    reason: str | None = None
+
+
+@message
+class ProviderStatus:
+    """A provider. `tokens_today` and `cost_micros_today` count since local midnight; null cost: a price is unknown."""
+
+    name: str
+    api: str
+    model: str
+    breaker: Literal["closed", "open", "half_open"] = "closed"
+    base_url: str | None = None
+    keys: tuple[KeyStatus, ...] = ()
+    tokens_today: int = 0
+    cost_micros_today: int | None = 0
+
+
+@message
+class StatusResult:
+    version: str
+    protocol: int
+    home: str
+    providers: tuple[ProviderStatus, ...] = ()
+    roots: tuple[str, ...] = ()
+    sandbox: str = "none"
+
+
+@message
+class ModelsParams:
+    provider: str | None = None
+
+
+@message
+class ModelInfo:
+    """A model. Prices are USD micros a million tokens; null where unknown."""
+
+    provider: str
+    id: str
+    context_tokens: int | None = None
+    input_micros: int | None = None
+    output_micros: int | None = None
+
+
+@message
+class ModelsFailure:
+    """A provider that could not be asked, in one sentence."""
+
+    provider: str
+    message: str
+
+
+@message
+class ModelsResult:
+    models: tuple[ModelInfo, ...] = ()
+    failures: tuple[ModelsFailure, ...] = ()
+
+
+@message
+class SessionsParams:
+    action: Literal["list", "load", "fork", "delete"]
+    session: str | None = None
+
+
+@message
+class SessionInfo:
+    """A session; times are RFC 3339 in UTC."""
+
+    session: str
+    title: str
+    root: str | None
+    created: str
+    updated: str
+    turns: int
+
+
+@message
+class SessionsResult:
+    sessions: tuple[SessionInfo, ...] = ()
+
+
+@message
+class LymaCapabilities:
+    """`capabilities.experimental.lyma` of either side; an omitted marker means unsupported."""
+
+    protocol_version: int
+    events: dict[str, Json] | None = None
+    approvals: dict[str, Json] | None = None
+    diagnostics: dict[str, Json] | None = None

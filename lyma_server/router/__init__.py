@@ -1,0 +1,1 @@
+"""One model call, whoever answers it: keys are rotated, providers fall back, and every attempt is told."""

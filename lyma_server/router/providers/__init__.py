@@ -1,0 +1,1 @@
+"""One module a wire format; the only place where a secret is revealed."""
