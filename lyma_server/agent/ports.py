@@ -54,6 +54,9 @@ class Workspace(Protocol):
     def uri(self, path: Path) -> str:
         """The URI by which the face knows `path`."""
 
+    def path(self, uri: str) -> Path:
+        """The absolute path of a `file:` URI. Raises UsageError for any other."""
+
     async def read(self, path: Path) -> FileText:
         """A dirty buffer beats the disk. Raises ToolError where it is missing, not a text, or too large."""
 
