@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import attrs
+
 from lyma_server.protocol.base import Json, message
 
 if TYPE_CHECKING:
