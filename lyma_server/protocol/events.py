@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
 from lyma_server.protocol.base import Json, message
-
-if TYPE_CHECKING:
-    from lyma_server.protocol.items import Item
+from lyma_server.protocol.items import Item
 
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_steps", "budget", "refusal", "cancelled", "interrupted"]
 RouteNext: TypeAlias = Literal["done", "rotate", "fallback", "retry", "shrink", "repair", "wait", "fail"]
