@@ -1,0 +1,54 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Everything lives in $(VENV); nothing else is touched.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_PROMPT ?= In one sentence, what is a rate limit?
+
+.PHONY: demo test test-all lint bench live lock protocol clean
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv is missing; run: sudo apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.runtime: requirements/runtime.txt pyproject.toml $(VENV)/.created
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/.development: requirements/development.txt $(VENV)/.runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/development.txt
+	@touch $@
+
+demo: $(VENV)/.runtime  ## a real answer from the embedded model, no key needed
+	$(BIN)/lyma embedded install
+	$(BIN)/lyma ask --provider embedded "$(DEMO_PROMPT)"
+
+test: $(VENV)/.development  ## everything that needs no root and no system package
+	$(BIN)/lyma embedded install
+	$(BIN)/python -m pytest -m "not full"
+
+test-all: $(VENV)/.development  ## everything; nothing may be skipped
+	$(BIN)/lyma embedded install
+	LYMA_TEST_ALL=1 $(BIN)/python -m pytest
+
+lint: $(VENV)/.development  ## style, types, layers, spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+bench: $(VENV)/.development  ## ratios against bare Python and bare pygls, measured side by side
+	$(BIN)/python bench/run.py
+
+protocol: $(VENV)/.development  ## write protocol.md's tables from the wire types
+	$(BIN)/python -m lyma_server.protocol.render
+
+lock:  ## renew the lock files (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded pyproject.toml -o requirements/runtime.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --group lint pyproject.toml -o requirements/development.txt
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
