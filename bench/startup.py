@@ -1,0 +1,59 @@
+"""How long a process takes until it is of use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.measure import Figure, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+BARE_PYGLS = 'from pygls.lsp.server import LanguageServer; LanguageServer("bare", "1").start_io()'
+PARAMS = {"processId": None, "rootUri": None, "capabilities": {}}
+INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMS}).encode()
+
+
+def initialize(command: list[str], environ: dict[str, str]) -> None:
+    """Start a server and wait for the first byte of its answer to `initialize`."""
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+    )
+    with server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(INITIALIZE), INITIALIZE))
+        server.stdin.flush()
+        answered = server.stdout.read(1)
+        server.kill()
+    if not answered:
+        raise RuntimeError(f"{command} did not answer")
+
+
+def figures() -> Iterator[Figure]:
+    """Each start-up figure of the design."""
+    with tempfile.TemporaryDirectory() as home:
+        environ = os.environ | {"HOME": home, "LYMA_HOME": f"{home}/.lyma", "PYTHONPATH": str(ROOT)}
+        python = sys.executable
+        yield compare(
+            "process start to `initialize` reply, against a bare pygls server",
+            lambda: initialize([python, "-c", "from lyma_server.entry import server; server()"], environ),
+            lambda: initialize([python, "-c", BARE_PYGLS], environ),
+            target=1.10,
+            runs=21,
+        )
+        yield compare(
+            "`lyma --version`, against `python -c pass`",
+            lambda: subprocess.run(
+                [python, "-m", "lyma_server", "--version"], env=environ, capture_output=True, check=True
+            ),
+            lambda: subprocess.run([python, "-c", "pass"], env=environ, check=True),
+            target=4.0,
+        )
