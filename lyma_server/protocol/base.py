@@ -20,3 +20,9 @@ Json: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, a list of them, or a dict from str to them."""
 
 PROTOCOL_VERSION = 1
+
+
+def wire_name(name: str) -> str:
+    """The name of a field on the wire: `max_steps` is `maxSteps`, `class_` is `class`."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)

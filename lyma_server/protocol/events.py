@@ -61,51 +61,51 @@ class SentPart:
 
 @message
 class TurnStarted:
-    prompt: str
     type: Literal["turn.started"] = "turn.started"
+    prompt: str
     sent: tuple[SentPart, ...] = ()
 
 
 @message
 class ItemStarted:
-    item: Item
     type: Literal["item.started"] = "item.started"
+    item: Item
 
 
 @message
 class ItemDelta:
     """More text of the item whose id is `item`."""
 
+    type: Literal["item.delta"] = "item.delta"
     item: str
     text: str
-    type: Literal["item.delta"] = "item.delta"
 
 
 @message
 class ItemCompleted:
-    item: Item
     type: Literal["item.completed"] = "item.completed"
+    item: Item
 
 
 @message
 class ItemDiscarded:
     """The item whose id is `item` broke off and will be asked again: show it as void."""
 
+    type: Literal["item.discarded"] = "item.discarded"
     item: str
     reason: str
-    type: Literal["item.discarded"] = "item.discarded"
 
 
 @message
 class Route:
     """One attempt of a model call, as an event; the fields are those of an attempt."""
 
+    type: Literal["route"] = "route"
     provider: str
     model: str
     class_: str
     next: RouteNext
     ms: int
-    type: Literal["route"] = "route"
     key: str | None = None
     status: int | None = None
     retry_after_ms: int | None = None
@@ -113,41 +113,41 @@ class Route:
 
 @message
 class ApprovalRequested:
+    type: Literal["approval.requested"] = "approval.requested"
     hash: str
     title: str
-    type: Literal["approval.requested"] = "approval.requested"
     path: tuple[str, ...] = ()
 
 
 @message
 class ApprovalResolved:
+    type: Literal["approval.resolved"] = "approval.resolved"
     hash: str
     state: Literal["approved", "rejected", "expired", "withdrawn"]
-    type: Literal["approval.resolved"] = "approval.resolved"
 
 
 @message
 class UsageReported:
     """Usage of the turn so far."""
 
-    usage: Usage
     type: Literal["usage"] = "usage"
+    usage: Usage
 
 
 @message
 class Notice:
     """A sentence for the person, from Lyma and not from the model."""
 
-    text: str
     type: Literal["notice"] = "notice"
+    text: str
     level: Literal["info", "warning"] = "info"
     data: dict[str, Json] = attrs.field(factory=dict)
 
 
 @message
 class TurnCompleted:
-    stop_reason: StopReason
     type: Literal["turn.completed"] = "turn.completed"
+    stop_reason: StopReason
     usage: Usage = Usage()
 
 

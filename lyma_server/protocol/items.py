@@ -17,8 +17,8 @@ from lyma_server.protocol.base import Json, message
 class TextItem:
     """Text of the answer, Markdown."""
 
-    id: str
     kind: Literal["text"] = "text"
+    id: str
     text: str = ""
 
 
@@ -26,8 +26,8 @@ class TextItem:
 class ThinkingItem:
     """What the model thought aloud."""
 
-    id: str
     kind: Literal["thinking"] = "thinking"
+    id: str
     text: str = ""
 
 
@@ -35,9 +35,9 @@ class ThinkingItem:
 class ToolCallItem:
     """A tool that the model asks for; `arguments` are empty until the item is complete."""
 
+    kind: Literal["tool_call"] = "tool_call"
     id: str
     name: str
-    kind: Literal["tool_call"] = "tool_call"
     arguments: dict[str, Json] = attrs.field(factory=dict)
 
 
@@ -45,9 +45,9 @@ class ToolCallItem:
 class ToolResultItem:
     """What a tool answered to the call `call`; `text` is what the model is told."""
 
+    kind: Literal["tool_result"] = "tool_result"
     id: str
     call: str
-    kind: Literal["tool_result"] = "tool_result"
     text: str = ""
     is_error: bool = False
 
@@ -56,10 +56,10 @@ class ToolResultItem:
 class CommandOutputItem:
     """The output of a command while and after it runs; `exit_status` is null until it ends."""
 
+    kind: Literal["command_output"] = "command_output"
     id: str
     call: str
     command: str
-    kind: Literal["command_output"] = "command_output"
     text: str = ""
     exit_status: int | None = None
 
@@ -68,11 +68,11 @@ class CommandOutputItem:
 class EditItem:
     """A change to one file; `diff` is unified, `applied` tells whether it was made."""
 
+    kind: Literal["edit"] = "edit"
     id: str
     call: str
     path: str
     uri: str
-    kind: Literal["edit"] = "edit"
     diff: str = ""
     applied: bool = False
 
@@ -81,11 +81,11 @@ class EditItem:
 class RunItem:
     """A run of a compiled agent; `path` names the runs above it, root first."""
 
+    kind: Literal["run"] = "run"
     id: str
     run: str
     hash: str
     name: str
-    kind: Literal["run"] = "run"
     path: tuple[str, ...] = ()
     status: str | None = None
     text: str = ""

@@ -24,16 +24,16 @@ class Range:
 
 @message
 class TextBlock:
-    text: str
     type: Literal["text"] = "text"
+    text: str
 
 
 @message
 class FileBlock:
     """A file to send along, whole or by lines (from 1, both inclusive)."""
 
-    uri: str
     type: Literal["file"] = "file"
+    uri: str
     first_line: int | None = None
     last_line: int | None = None
 

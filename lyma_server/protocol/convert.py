@@ -1,0 +1,73 @@
+"""JSON to messages and back: camelCase, exact types, and errors that name the field.
+
+Nothing is coerced: `"false"` is not a boolean, `true` is not a number, a list is not a string. The hooks of a class are
+built when it is first met, since most processes meet few of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from lyma_server.errors import UsageError
+from lyma_server.protocol.events import EventBody
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+    from lyma_server.protocol.base import Json
+
+Message = TypeVar("Message")
+
+
+def structure(cls: type[Message], value: Json, *, closed: bool = False) -> Message:
+    """Make a `cls` from a JSON value. Unknown fields are ignored, or refused where `closed`.
+
+    Raises UsageError (-32602) that names the first field that is wrong; `data` holds its path as `field`.
+    """
+    try:
+        return _converter(closed).structure(value, cls)
+    except Exception as error:  # noqa: BLE001 - cattrs raises groups of whatever its hooks raise
+        _refuse(error, cls)
+
+
+def unstructure(value: object) -> Json:
+    """Make the JSON value of a message. Fields that are None by default are omitted when None; events come out flat."""
+    return _converter(False).unstructure(value)
+
+
+@cache
+def _converter(closed: bool) -> Converter:
+    from lyma_server.protocol.hooks import make_converter
+
+    return make_converter(closed=closed)
+
+
+def _refuse(error: BaseException, cls: type) -> NoReturn:
+    """Turn what cattrs raised into one sentence about the first field that is wrong."""
+    from lyma_server.protocol.hooks import complaint
+
+    path: list[str] = []
+    while isinstance(error, BaseExceptionGroup):
+        step, error = _first(error)
+        path += step
+    path += [f".{tag}"] if (tag := getattr(error, "tag", "")) else []
+    field = "".join(path).removeprefix(".")
+    where = f"`{field}`" if field else f"The {cls.__name__}"
+    raise UsageError(f"{where} {complaint(error)}.", field=field) from None
+
+
+def _first(group: BaseExceptionGroup[Any]) -> tuple[list[str], BaseException]:
+    """Unwrap one level: the step of the path that it stands for, and the first error in it."""
+    from cattrs.errors import AttributeValidationNote, IterableValidationNote
+
+    from lyma_server.protocol.base import wire_name
+
+    error = group.exceptions[0]
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, IterableValidationNote):
+            return [f"[{note.index}]"], error
+        if isinstance(note, AttributeValidationNote):
+            flat = note.type == EventBody  # its fields stand beside those of the event
+            return ([] if flat else [f".{wire_name(note.name)}"]), error
+    return [], error
