@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from attrs import frozen
 
-from lyma_server.protocol.events import Event, EventBody
+from lyma_server.protocol.events import Attempt, Event, EventBody
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lyma_server.protocol.base import Json
+    from lyma_server.router.chat import ChatEvent, ChatRequest
 
 Listener: TypeAlias = Callable[[Event], None]
 """Where a face hears the events of a turn; must not block."""
@@ -21,16 +22,53 @@ Emit: TypeAlias = Callable[[EventBody], None]
 """Where the parts of a turn say what happened; the turn numbers it, logs it and hands it to the listener."""
 
 
+OnAttempt: TypeAlias = Callable[[Attempt], None]
+"""Where the router tells each attempt of a model call."""
+
+
+class ChatRouter(Protocol):
+    """What the turn needs of the router."""
+
+    def stream(self, request: ChatRequest, on_attempt: OnAttempt) -> AsyncIterator[ChatEvent]:
+        """One model call. Raises AllFailed, or StreamInterrupted after the first visible token."""
+
+
+class StreamMask(Protocol):
+    """Hides secrets in a text that arrives in parts; a part that may be the start of one is held back."""
+
+    def feed(self, text: str) -> str:
+        """What may be shown by now."""
+
+    def flush(self) -> str:
+        """The rest."""
+
+
+class Mask(Protocol):
+    """What the turn needs of the redactor."""
+
+    @property
+    def mark(self) -> str:
+        """What stands where a secret stood."""
+
+    def redact(self, text: str) -> str:
+        """The text without secrets."""
+
+    def stream(self) -> StreamMask:
+        """The same for a text that arrives in parts."""
+
+
 @frozen
 class FileText:
     """A text file as the agent sees it. `text` keeps its line ends; `base` identifies exactly this state (a buffer version
-    or the hash of the bytes) and must be handed back when changing the file.
+    or the hash of the bytes) and must be handed back when changing the file. `encoding` is a name of `encoding.ENCODINGS`:
+    with it, the text can be turned back into exactly the bytes that were read.
     """
 
     path: Path
     text: str
     base: str
     from_editor: bool = False
+    encoding: str = "utf-8"
 
 
 @frozen
