@@ -10,22 +10,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from lyma_server.secret import Secret, as_secret
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def described(default: Any = attrs.NOTHING, doc: str = "", *, factory: Callable[[], object] | None = None) -> Any:
-    """A field with its meaning in one sentence."""
+def described(
+    default: Any = attrs.NOTHING, doc: str = "", *, factory: Callable[[], object] | None = None, least: int = 1
+) -> Any:
+    """A field with its meaning in one sentence; `least` is the smallest whole number that it takes."""
+    metadata = {"doc": doc, "least": least}
     if factory is not None:
-        return attrs.field(factory=factory, metadata={"doc": doc})
-    return attrs.field(default=default, metadata={"doc": doc})
+        return attrs.field(factory=factory, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
 
 
 @attrs.frozen(kw_only=True)
 class KeySettings:
     """A key of a provider: `sk-…`, `env:NAME` or `cmd:COMMAND` (its output, trimmed)."""
 
-    value: str = described(doc="The key, or env:NAME, or cmd:COMMAND.")
+    value: Secret = attrs.field(converter=as_secret, metadata={"doc": "The key, or env:NAME, or cmd:COMMAND."})
     account: str | None = described(None, "Keys of one account share its limits.")
 
 
@@ -51,7 +56,7 @@ class RouterSettings:
     first_content_thinking_s: int = described(600, "The same for a model that thinks first.")
     between_content_s: int = described(60, "The longest silence inside an answer, in seconds.")
     connect_s: int = described(10, "The longest wait for a connection, in seconds.")
-    daily_cap_micros: int | None = described(None, "The most to spend in a day, in integer USD micros.")
+    daily_cap_micros: int | None = described(None, "The most to spend in a day, in integer USD micros.", least=0)
 
 
 @attrs.frozen(kw_only=True)
