@@ -15,7 +15,8 @@ from lyma_server.protocol.events import Event, EventBody, ItemCompleted, ItemDel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lyma_server.agent.ports import Listener, Mask, StreamMask
+    from lyma_server.agent.ports import Listener
+    from lyma_server.secret import Redactor, StreamRedactor
 
 INTERVAL_S = 0.05
 LARGEST_DELTA = 4096
@@ -30,13 +31,13 @@ class EventStream:
     """
 
     def __init__(
-        self, session: str, turn: str, mask: Mask, listener: Listener, keep: Callable[[EventBody], None]
+        self, session: str, turn: str, redactor: Redactor, listener: Listener, keep: Callable[[EventBody], None]
     ) -> None:
-        self._session, self._turn, self._mask = session, turn, mask
+        self._session, self._turn, self._redactor = session, turn, redactor
         self._listener, self._keep = listener, keep
         self._seq = 0
         self._closed = False
-        self._masks: dict[str, StreamMask] = {}
+        self._masks: dict[str, StreamRedactor] = {}
         self._said: dict[str, list[str]] = {}
         self._item, self._waiting, self._length = "", list[str](), 0
         self._timer: asyncio.TimerHandle | None = None
@@ -52,7 +53,7 @@ class EventStream:
         if isinstance(body, (ItemCompleted, ItemDiscarded)):
             self._end_item(body)
         self._flush()
-        body = map_texts(body, self._mask.redact)
+        body = map_texts(body, self._redactor.redact)
         self._keep(body)
         self._send(body)
         self._closed = isinstance(body, TurnCompleted)
@@ -60,7 +61,7 @@ class EventStream:
     def _grow(self, delta: ItemDelta) -> None:
         """Let the first words through at once and gather those that follow closely."""
         if delta.item not in self._masks:
-            self._masks[delta.item] = self._mask.stream()
+            self._masks[delta.item] = self._redactor.stream()
         self._add(delta.item, self._masks[delta.item].feed(delta.text))
         loop = asyncio.get_running_loop()
         wait = self._last_sent + INTERVAL_S - loop.time()
