@@ -67,7 +67,7 @@ def read_layers(
     return layers
 
 
-def _build(cls: type[Any], values: Mapping[SettingPath, Any], path: SettingPath = ()) -> Any:
+def _build(cls: type, values: Mapping[SettingPath, Any], path: SettingPath = ()) -> Any:
     arguments: dict[str, Any] = {}
     for name, part in shape.parts(cls).items():
         here = (*path, name)
