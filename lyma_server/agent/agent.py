@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lyma_server.agent.ports import ChatRouter, Listener, Mask, Person, Workspace
+    from lyma_server.agent.ports import ChatRouter, Listener, Person, Workspace
     from lyma_server.agent.session import SessionStore
     from lyma_server.agent.turn import Turn
     from lyma_server.config.model import AgentSettings
     from lyma_server.protocol.messages import AskParams
+    from lyma_server.secret import Redactor
 
 
 class Agent:
     """Holds what turns share. `home` is Lyma's own folder, which no tool may touch."""
 
     def __init__(
-        self, router: ChatRouter, sessions: SessionStore, settings: AgentSettings, redactor: Mask, home: Path
+        self, router: ChatRouter, sessions: SessionStore, settings: AgentSettings, redactor: Redactor, home: Path
     ) -> None:
         self.router = router
         self.sessions = sessions

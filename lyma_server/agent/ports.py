@@ -33,30 +33,6 @@ class ChatRouter(Protocol):
         """One model call. Raises AllFailed, or StreamInterrupted after the first visible token."""
 
 
-class StreamMask(Protocol):
-    """Hides secrets in a text that arrives in parts; a part that may be the start of one is held back."""
-
-    def feed(self, text: str) -> str:
-        """What may be shown by now."""
-
-    def flush(self) -> str:
-        """The rest."""
-
-
-class Mask(Protocol):
-    """What the turn needs of the redactor."""
-
-    @property
-    def mark(self) -> str:
-        """What stands where a secret stood."""
-
-    def redact(self, text: str) -> str:
-        """The text without secrets."""
-
-    def stream(self) -> StreamMask:
-        """The same for a text that arrives in parts."""
-
-
 @frozen
 class FileText:
     """A text file as the agent sees it. `text` keeps its line ends; `base` identifies exactly this state (a buffer version

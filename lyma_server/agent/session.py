@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from lyma_server.agent.identifiers import is_identifier, new_identifier
+from lyma_server.agent.record import records, session_record
+from lyma_server.agent.replay import replayed
+from lyma_server.agent.sessionlog import create_log, is_locked, open_log
+from lyma_server.errors import SessionBusy, SessionNotFound
+from lyma_server.protocol.messages import SessionInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from lyma_server.agent.sessionlog import SessionLog
+    from lyma_server.protocol.base import Json
     from lyma_server.protocol.events import Event
-    from lyma_server.protocol.messages import SessionInfo
+
+TITLE_LENGTH = 72
+DAY_S = 86_400
+DROPPED_BY_FORK = (b'{"type":"session"', b'{"type":"edit"')
 
 
 class SessionStore:
@@ -18,27 +33,129 @@ class SessionStore:
     def __init__(self, folder: Path, keep_days: int = 90) -> None:
         self.folder = folder
         self.keep_days = keep_days
+        self._active: dict[str, str] = {}
+        self._pruned = False
 
     def list(self) -> tuple[SessionInfo, ...]:
-        """All of them, the latest first."""
-        raise NotImplementedError
+        """All of them, the latest first. A file that cannot be read is left out."""
+        found = [info for path in self._files() if (info := _info(path))]
+        return tuple(sorted(found, key=lambda info: info.updated, reverse=True))
 
     def latest(self, root: str | None = None) -> str | None:
         """The id of the session that was used last, in the workspace whose URI is `root` where given."""
-        raise NotImplementedError
+        return next((info.session for info in self.list() if root in (None, info.root)), None)
+
+    def begin(self, turn: str, session: str | None, *, root: str | None, title: str) -> SessionLog:
+        """Open a session for a turn, or a new one where `session` is null; `root` and `title` are for a new one.
+
+        Raises SessionNotFound, SessionBusy.
+        """
+        log = self._create(root, title) if session is None else self._open(session)
+        self._active[log.session] = turn
+        log.begin_turn(turn, rfc3339(time.time()))
+        return log
+
+    def end(self, log: SessionLog) -> None:
+        """Close what `begin` opened. The first time in a process, also remove sessions that are too old."""
+        self._active.pop(log.session, None)
+        log.close()
+        if not self._pruned:
+            self._pruned = True
+            self.prune()
 
     def replay(self, session: str) -> Iterator[Event]:
         """The events of all its turns with `replay` set, numbered anew. Raises SessionNotFound."""
-        raise NotImplementedError
+        path = self._path(session)
+        return replayed(session, path.read_bytes(), under_way=is_locked(path))
 
     def fork(self, session: str) -> SessionInfo:
         """A new session that begins with the same conversation. Raises SessionNotFound."""
-        raise NotImplementedError
+        data = self._path(session).read_bytes()
+        header: Json = next(records(data, "session"), {})
+        log = self._create(header.get("root"), header.get("title", ""), parent=session)
+        kept = [each for each in data.split(b"\n")[:-1] if not each.startswith(DROPPED_BY_FORK)]
+        log.append_lines(b"".join(each + b"\n" for each in kept))
+        log.close()
+        info = _info(log.path)
+        if info is None:
+            raise SessionNotFound(
+                f"Session {session} could not be copied: {log.failure}. Is there room in {self.folder}?"
+            )
+        return info
 
     def delete(self, session: str) -> None:
         """Remove it with its undo data. Raises SessionNotFound, SessionBusy."""
-        raise NotImplementedError
+        log = self._open(session)
+        log.path.unlink(missing_ok=True)
+        shutil.rmtree(log.undo_folder, ignore_errors=True)
+        log.close()
 
     def prune(self) -> int:
-        """Remove sessions older than `keep_days`; the number removed."""
-        raise NotImplementedError
+        """Remove sessions that nobody has used for `keep_days`; the number removed."""
+        oldest = time.time() - self.keep_days * DAY_S
+        removed = 0
+        for path in self._files():
+            try:
+                if path.stat().st_mtime < oldest:
+                    self.delete(path.stem)
+                    removed += 1
+            except (OSError, SessionBusy, SessionNotFound):
+                continue
+        return removed
+
+    def _create(self, root: str | None, title: str, parent: str | None = None) -> SessionLog:
+        identity = new_identifier()
+        title, created = shortened(title), rfc3339(time.time())
+        header = session_record(identity, created=created, root=root, title=title, parent=parent)
+        return create_log(self._named(identity), header)
+
+    def _open(self, session: str) -> SessionLog:
+        try:
+            return open_log(self._path(session), self._active.get(session))
+        except FileNotFoundError:
+            raise _unknown(session) from None
+
+    def _path(self, session: str) -> Path:
+        path = self._named(session)
+        if not is_identifier(session) or not path.is_file():
+            raise _unknown(session)
+        return path
+
+    def _named(self, session: str) -> Path:
+        return self.folder / f"{session}.jsonl"
+
+    def _files(self) -> Iterator[Path]:
+        return (path for path in self.folder.glob("*.jsonl") if is_identifier(path.stem))
+
+
+def _unknown(session: str) -> SessionNotFound:
+    return SessionNotFound(f"There is no session {session[:40]}; `lyma sessions` lists them.")
+
+
+def _info(path: Path) -> SessionInfo | None:
+    try:
+        data, facts = path.read_bytes(), path.stat()
+    except OSError:
+        return None
+    header: Json = next(records(data, "session"), None)
+    if header is None:
+        return None
+    return SessionInfo(
+        session=path.stem,
+        title=str(header.get("title", "")),
+        root=header.get("root"),
+        created=str(header.get("created", "")),
+        updated=rfc3339(facts.st_mtime),
+        turns=data.count(b'\n{"type":"turn"'),
+    )
+
+
+def shortened(prompt: str) -> str:
+    """The first line of a prompt with words in it, as the title of its session."""
+    first = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
+    return first if len(first) <= TITLE_LENGTH else first[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def rfc3339(moment: float) -> str:
+    """Seconds since the epoch as a UTC time with milliseconds, which sorts as text."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

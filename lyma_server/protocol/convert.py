@@ -10,11 +10,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from lyma_server.errors import UsageError
+from lyma_server.protocol.base import wire_name
 from lyma_server.protocol.events import EventBody
 
 if TYPE_CHECKING:
     from cattrs import Converter
 
+    from lyma_server.errors import LymaError
     from lyma_server.protocol.base import Json
 
 Message = TypeVar("Message")
@@ -34,6 +36,17 @@ def structure(cls: type[Message], value: Json, *, closed: bool = False) -> Messa
 def unstructure(value: object) -> Json:
     """Make the JSON value of a message. Fields that are None by default are omitted when None; events come out flat."""
     return _converter(False).unstructure(value)
+
+
+def error_data(error: LymaError) -> dict[str, Json]:
+    """The public part of an error, as it stands in `--json` output: kind, message, retryable and its data."""
+    return {"kind": error.kind, "message": error.message, **wire_data(error)}
+
+
+def wire_data(error: LymaError) -> dict[str, Json]:
+    """The `data` of an error on the wire: `{kind, retryable, …}` in camelCase; messages in it become objects."""
+    own = {wire_name(name): unstructure(value) for name, value in error.data.items()}
+    return {**own, "kind": error.kind, "retryable": error.retryable}
 
 
 @cache
@@ -60,8 +73,6 @@ def _refuse(error: BaseException, cls: type) -> NoReturn:
 def _first(group: BaseExceptionGroup[Any]) -> tuple[list[str], BaseException]:
     """Unwrap one level: the step of the path that it stands for, and the first error in it."""
     from cattrs.errors import AttributeValidationNote, IterableValidationNote
-
-    from lyma_server.protocol.base import wire_name
 
     error = group.exceptions[0]
     for note in getattr(error, "__notes__", ()):

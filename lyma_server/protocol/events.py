@@ -15,7 +15,7 @@ RouteNext: TypeAlias = Literal["done", "rotate", "fallback", "retry", "shrink", 
 
 @message
 class Usage:
-    """Tokens and money. `cost_micros` is integer USD micros, null where a price is unknown; `estimated` where a
+    """Tokens and money. `cost_micros` is integer USD micros, absent where a price is unknown; `estimated` where a
     provider did not say.
     """
 
@@ -28,7 +28,9 @@ class Usage:
 
 @message
 class Attempt:
-    """One attempt of a model call. `key` is masked, null where the provider needs none; `ms` until it was decided."""
+    """One attempt of a model call. `key` is masked, absent where the provider needs none; `class_` is `ok` or what kind of
+    failure it was; `ms` is how long it took.
+    """
 
     provider: str
     model: str
@@ -61,6 +63,8 @@ class SentPart:
 
 @message
 class TurnStarted:
+    """The first of a turn; `sent` says what went along with the prompt."""
+
     type: Literal["turn.started"] = "turn.started"
     prompt: str
     sent: tuple[SentPart, ...] = ()
@@ -68,6 +72,8 @@ class TurnStarted:
 
 @message
 class ItemStarted:
+    """An item begins, perhaps empty."""
+
     type: Literal["item.started"] = "item.started"
     item: Item
 
@@ -83,6 +89,8 @@ class ItemDelta:
 
 @message
 class ItemCompleted:
+    """The item, whole; it stands even where its deltas said otherwise."""
+
     type: Literal["item.completed"] = "item.completed"
     item: Item
 
@@ -113,6 +121,8 @@ class Route:
 
 @message
 class ApprovalRequested:
+    """A person is asked about the agent with this hash; `path` names the runs above it."""
+
     type: Literal["approval.requested"] = "approval.requested"
     hash: str
     title: str
@@ -121,6 +131,8 @@ class ApprovalRequested:
 
 @message
 class ApprovalResolved:
+    """The question about this hash is settled."""
+
     type: Literal["approval.resolved"] = "approval.resolved"
     hash: str
     state: Literal["approved", "rejected", "expired", "withdrawn"]
@@ -146,6 +158,8 @@ class Notice:
 
 @message
 class TurnCompleted:
+    """The last of a turn."""
+
     type: Literal["turn.completed"] = "turn.completed"
     stop_reason: StopReason
     usage: Usage = Usage()
@@ -168,7 +182,7 @@ EventBody: TypeAlias = (
 
 @message
 class Event:
-    """An event with its place. On the wire the body's fields stand beside these, flat: `{session, turn, seq, type, …}`."""
+    """An event with its place. On the wire the fields of its body stand beside these: `{session, turn, seq, type, …}`."""
 
     session: str
     turn: str

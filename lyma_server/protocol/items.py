@@ -54,7 +54,7 @@ class ToolResultItem:
 
 @message
 class CommandOutputItem:
-    """The output of a command while and after it runs; `exit_status` is null until it ends."""
+    """The output of a command while and after it runs; `exit_status` is absent until it ends."""
 
     kind: Literal["command_output"] = "command_output"
     id: str

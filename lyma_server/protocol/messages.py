@@ -18,12 +18,16 @@ class Position:
 
 @message
 class Range:
+    """As in LSP: the end is exclusive."""
+
     start: Position
     end: Position
 
 
 @message
 class TextBlock:
+    """Text that a person wrote."""
+
     type: Literal["text"] = "text"
     text: str
 
@@ -43,6 +47,8 @@ Block: TypeAlias = TextBlock | FileBlock
 
 @message
 class ActiveDocument:
+    """The document that has the cursor, and what is selected in it (an empty range is the cursor)."""
+
     uri: str
     version: int | None = None
     selections: tuple[Range, ...] = ()
@@ -50,6 +56,8 @@ class ActiveDocument:
 
 @message
 class DocumentVersion:
+    """An open document worth knowing of."""
+
     uri: str
     version: int | None = None
 
@@ -67,7 +75,7 @@ class Diagnostic:
 
 @message
 class AskContext:
-    """What the editor shows. `root` is a URI; null means the workspace folder that owns the active document."""
+    """What the editor shows. `root` is a URI; where it is absent, it is the workspace folder that owns the active document."""
 
     active: ActiveDocument | None = None
     documents: tuple[DocumentVersion, ...] = ()
@@ -87,7 +95,9 @@ class AskBudget:
 
 @message
 class AskParams:
-    """`provider` pins, `prefer` only puts first. `tools` false answers without any."""
+    """A prompt and all that goes with it. `session` continues a conversation. `provider` pins: nothing is sent elsewhere;
+    `prefer` is only tried first. `tools` false answers without any.
+    """
 
     prompt: str | tuple[Block, ...]
     session: str | None = None
@@ -102,6 +112,8 @@ class AskParams:
 
 @message
 class AskResult:
+    """How a turn ended. `text` is the whole answer, `route` every attempt of every model call."""
+
     session: str
     turn: str
     stop_reason: StopReason
@@ -113,7 +125,7 @@ class AskResult:
 
 @message
 class StatusParams:
-    pass
+    """Nothing to say."""
 
 
 @message
@@ -143,6 +155,8 @@ class ProviderStatus:
 
 @message
 class StatusResult:
+    """`roots` are the workspace folders, `home` is Lyma's own folder, `sandbox` what bounds compiled agents."""
+
     version: str
     protocol: int
     home: str
@@ -153,12 +167,14 @@ class StatusResult:
 
 @message
 class ModelsParams:
+    """One provider, or all of them."""
+
     provider: str | None = None
 
 
 @message
 class ModelInfo:
-    """A model. Prices are USD micros a million tokens; null where unknown."""
+    """A model. Prices are USD micros a million tokens; absent where unknown."""
 
     provider: str
     id: str
@@ -177,12 +193,16 @@ class ModelsFailure:
 
 @message
 class ModelsResult:
+    """What could be listed, and who could not be asked."""
+
     models: tuple[ModelInfo, ...] = ()
     failures: tuple[ModelsFailure, ...] = ()
 
 
 @message
 class SessionsParams:
+    """`load` sends the session's events again, with `replay` true, before it answers; all but `list` name a session."""
+
     action: Literal["list", "load", "fork", "delete"]
     session: str | None = None
 
@@ -201,6 +221,8 @@ class SessionInfo:
 
 @message
 class SessionsResult:
+    """`list`: all sessions, the latest first; otherwise the one in question, none after `delete`."""
+
     sessions: tuple[SessionInfo, ...] = ()
 
 

@@ -1,13 +1,131 @@
-"""The `lyma` command."""
+"""The `lyma` command: find the command, run it, and turn every failure into one sentence and an exit code."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lyma_server.errors import LymaError, UsageError
+from lyma_server.terminal.commands import BY_NAME, COMMANDS, Row
+from lyma_server.terminal.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lyma_server.terminal.commands import Subparsers
+
+CANCELLED = 130
+
+OVERVIEW = """\
+Lyma is a coding agent. It lives behind your editor (lyma-server) and here in the terminal.
+
+usage: lyma COMMAND [ARGUMENT ...]
+       lyma COMMAND --help          explain a command, with examples
+       lyma --version
+
+commands:
+{commands}
+
+start here:
+  lyma setup                        store a key (or set ANTHROPIC_API_KEY, OPENAI_API_KEY, ...)
+  lyma ask "what does this project do?"
+  lyma ask "explain @src/main.py:10-40"
+  git diff | lyma ask "review this" -
+  lyma doctor                       when something does not work
+
+exit codes: 0 done, 1 error, 2 wrong usage, 3 approval needed or denied, 4 every provider failed, 130 cancelled
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises instead of printing, so that a wrong usage is one sentence like every other error."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError with what argparse found."""
+        sentence = message[:1].upper() + message[1:]
+        raise UsageError(f"{sentence}. See `{self.prog} --help`.")
+
 
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit code."""
-    raise NotImplementedError(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(list(argv))
+        sys.stdout.flush()
+    except LymaError as error:
+        _say(error.message)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = CANCELLED
+    except BrokenPipeError:
+        _forget_stdout()
+        code = 1
+    except Exception as error:  # noqa: BLE001 - the last resort: nobody wants a traceback
+        from lyma_server.terminal.incident import record
+
+        _say(record(error))
+        code = 1
+    return code
+
+
+def _run(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        return _help(argv)
+    if argv[0] in ("-V", "--version"):
+        from lyma_server import __version__
+
+        sys.stdout.write(f"lyma {__version__}\n")
+        return 0
+    command = _find(argv[0]).load()
+    parser: argparse.ArgumentParser = Parser(prog="lyma", add_help=False)
+    subparsers: Subparsers = parser.add_subparsers(parser_class=Parser)
+    command.add_parser(subparsers)
+    name = _hyphened(argv[0])
+    args, extra = parser.parse_known_args([name, *argv[1:]])
+    if extra:
+        raise UsageError(f"`lyma {name}` does not take {plain(extra[0])} there; see `lyma {name} --help`.")
+    return command.run(args)
+
+
+def _help(argv: list[str]) -> int:
+    if argv[1:] and argv[0] == "help":
+        return _run([argv[1], "--help"])
+    width = max(len(row.name) for row in COMMANDS)
+    rows = "\n".join(f"  {row.name:{width}}  {row.doc}" for row in COMMANDS)
+    sys.stdout.write(OVERVIEW.format(commands=rows))
+    return 0 if argv else UsageError.exit_code
+
+
+def _hyphened(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _find(name: str) -> Row:
+    row = BY_NAME.get(_hyphened(name))
+    if row is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+        hint = f"did you mean `lyma {near[0]}`?" if near else "`lyma --help` lists them."
+        raise UsageError(f"There is no command `{plain(name)}`; {hint}")
+    return row
+
+
+def _say(sentence: str) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stderr.write(f"lyma: {plain(sentence)}\n")
+    except OSError:
+        _forget_stdout()
+
+
+def _forget_stdout() -> None:
+    """The reader has left: keep the interpreter from complaining when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,94 @@
+"""The lines of a session file.
+
+A file begins with a `session` record; each turn adds a `turn`, then `message` records (the conversation as the model knows
+it), `event` records (what a person was shown) and `edit` records (how to undo them). `type` always comes first, so that a
+reader need not parse the lines it does not want.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import attrs
+
+from lyma_server.router.chat import Block, Message, Origin, Text, Thinking, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from lyma_server.protocol.base import Json
+    from lyma_server.protocol.events import EventBody
+
+VERSION = 1
+RecordType: TypeAlias = Literal["session", "turn", "message", "event", "edit"]
+BLOCKS: dict[str, type[Block]] = {"text": Text, "thinking": Thinking, "tool_call": ToolCall, "tool_result": ToolResult}
+KINDS = {cls: kind for kind, cls in BLOCKS.items()}
+
+
+@attrs.frozen
+class EditRecord:
+    """What a turn did to one file. `before` and `after` name kept bytes by their SHA-256; null: there was no file."""
+
+    turn: str
+    path: str
+    before: str | None
+    after: str | None
+    mode: int | None = None
+
+
+def session_record(
+    session: str, *, created: str, root: str | None, title: str, parent: str | None = None
+) -> dict[str, Json]:
+    head = {"type": "session", "version": VERSION, "session": session}
+    return {**head, "created": created, "root": root, "title": title, "parent": parent}
+
+
+def turn_record(turn: str, at: str) -> dict[str, Json]:
+    return {"type": "turn", "turn": turn, "at": at}
+
+
+def event_record(turn: str, body: EventBody) -> dict[str, Json]:
+    from lyma_server.protocol.convert import unstructure
+
+    return {"type": "event", "turn": turn, "body": unstructure(body)}
+
+
+def edit_record(edit: EditRecord) -> dict[str, Json]:
+    return {"type": "edit", **attrs.asdict(edit)}
+
+
+def message_record(message: Message) -> dict[str, Json]:
+    blocks = [{"kind": KINDS[type(block)], **attrs.asdict(block)} for block in message.blocks]
+    origin = message.origin and attrs.asdict(message.origin)
+    return {"type": "message", "role": message.role, "origin": origin, "blocks": blocks}
+
+
+def message_of(record: Json) -> Message:
+    """The message that a record holds. Raises KeyError, TypeError or AttributeError where it holds none."""
+    blocks = tuple(BLOCKS[block.pop("kind")](**block) for block in record["blocks"])
+    return Message(record["role"], blocks, record["origin"] and Origin(**record["origin"]))
+
+
+def line(record: dict[str, Json]) -> bytes:
+    """A record as one line. Half surrogate pairs survive: they may come from the name of a file."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def records(data: bytes, wanted: RecordType) -> Iterator[Json]:
+    """The records of one type. A line that was cut short, as by a crash, is left out."""
+    return parsed(raw_lines(data, wanted))
+
+
+def raw_lines(data: bytes, wanted: RecordType) -> Iterator[bytes]:
+    start = b'{"type":"%s"' % wanted.encode()
+    return (each for each in data.split(b"\n") if each.startswith(start))
+
+
+def parsed(lines: Iterable[bytes]) -> Iterator[Json]:
+    for each in lines:
+        try:
+            yield json.loads(each)
+        except ValueError:
+            continue

@@ -1,0 +1,58 @@
+"""What a session's file says was shown, told once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lyma_server.agent.record import parsed, raw_lines, records
+from lyma_server.protocol.events import Event, EventBody, ItemDiscarded, TurnCompleted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lyma_server.protocol.base import Json
+
+
+def replayed(session: str, data: bytes, *, under_way: bool) -> Iterator[Event]:
+    """The events of a session with `replay` set, numbered anew, for the deltas are not kept. A turn that never ended is
+    ended as interrupted, unless it is the last and the session is `under_way`.
+    """
+    from lyma_server.protocol.convert import structure
+
+    for turn, bodies in _turns(data).items():
+        for seq, body in enumerate(bodies, 1):
+            yield structure(Event, {**body, "session": session, "turn": turn, "seq": seq, "replay": True})
+        unfinished = [] if under_way else _endings(bodies)
+        for seq, ending in enumerate(unfinished, len(bodies) + 1):
+            yield Event(session=session, turn=turn, seq=seq, body=ending, replay=True)
+
+
+def missing_end(data: bytes) -> Iterator[tuple[str, list[EventBody]]]:
+    """The last turn with the events that would end it, if it has not ended."""
+    turns = list(records(data, "turn"))
+    last = turns[-1]["turn"] if turns else None
+    marks = (b'"turn":"%s"' % last.encode(),) if last else ()
+    lines = (line for line in raw_lines(data, "event") if any(mark in line for mark in marks))
+    bodies = [record["body"] for record in parsed(lines) if record["turn"] == last]
+    if last and (endings := _endings(bodies)):
+        yield last, endings
+
+
+def _turns(data: bytes) -> dict[str, list[Json]]:
+    turns: dict[str, list[Json]] = {record["turn"]: [] for record in records(data, "turn")}
+    for record in records(data, "event"):
+        turns.setdefault(record["turn"], []).append(record["body"])
+    return turns
+
+
+def _endings(bodies: list[Json]) -> list[EventBody]:
+    """Discard the items that never were complete, and end the turn."""
+    if bodies and bodies[-1].get("type") == "turn.completed":
+        return []
+    started = {body["item"]["id"]: None for body in bodies if body["type"] == "item.started"}
+    for body in bodies:
+        if body["type"] in {"item.completed", "item.discarded"}:
+            item = body["item"]
+            started.pop(item if isinstance(item, str) else item["id"], None)
+    given_up: list[EventBody] = [ItemDiscarded(item=item, reason="interrupted") for item in started]
+    return [*given_up, TurnCompleted(stop_reason="interrupted")]

@@ -1,0 +1,142 @@
+"""Builds the core from the settings. Nothing heavy is imported for it: no SDK, no HTTP client, no editor's protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from attrs import evolve, frozen
+
+from lyma_server.agent.agent import Agent
+from lyma_server.agent.session import SessionStore
+from lyma_server.config.keys import resolve_keys
+from lyma_server.config.load import load_settings
+from lyma_server.config.paths import Home
+from lyma_server.errors import ConfigError, UsageError
+from lyma_server.protocol.messages import KeyStatus, ProviderStatus
+from lyma_server.router.providers.base import Key, Provider
+from lyma_server.router.router import Router
+from lyma_server.secret import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lyma_server.agent.ports import Listener, Person, Workspace
+    from lyma_server.agent.turn import Turn
+    from lyma_server.config.keys import ResolvedKey
+    from lyma_server.config.load import Loaded
+    from lyma_server.config.model import ProviderSettings, Settings
+    from lyma_server.protocol.messages import AskParams
+
+KEY_COMMAND_S = 60
+"""A password manager may have to ask its owner first."""
+
+
+@frozen
+class Core:
+    """All that a face needs. `keys` holds, by provider, also those keys that could not be resolved."""
+
+    loaded: Loaded
+    home: Home
+    keys: Mapping[str, tuple[ResolvedKey, ...]]
+    router: Router
+    agent: Agent
+    redactor: Redactor
+
+    def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> Turn:
+        """Start a turn on the running event loop.
+
+        Raises UsageError for a provider that is not configured, ConfigError where no provider has a key, and what the
+        agent raises before anything begins.
+        """
+        for name in (params.provider, params.prefer):
+            if name is not None:
+                self._check_named(name)
+        if not any(usable(self.keys[name]) for name in self.loaded.settings.order):
+            raise ConfigError(f"No provider can be asked: {self._complaints()}; run `lyma setup` to store a key.")
+        return self.agent.start(params, workspace, person, listener)
+
+    @property
+    def sandbox(self) -> str:
+        """What bounds compiled agents here. There are none yet, so nothing does."""
+        return "none"
+
+    def provider_status(self) -> tuple[ProviderStatus, ...]:
+        """How each provider in the order stands, those without a usable key included."""
+        known = {status.name: status for status in self.router.status()}
+        return tuple(self._with_missing(known.get(name) or self._unasked(name)) for name in self.loaded.settings.order)
+
+    def _unasked(self, name: str) -> ProviderStatus:
+        settings = self.loaded.settings.providers[name]
+        return ProviderStatus(name=name, api=settings.api, model=settings.model or "auto", base_url=settings.base_url)
+
+    def _with_missing(self, status: ProviderStatus) -> ProviderStatus:
+        problems = [key for key in self.keys[status.name] if key.problem]
+        missing = (KeyStatus(key=key.source, state="missing", reason=key.problem) for key in problems)
+        keys = (*status.keys, *missing)
+        return cast("ProviderStatus", evolve(cast("Any", status), keys=keys))
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self.router.close()
+
+    def _check_named(self, name: str) -> None:
+        order = self.loaded.settings.order
+        if name not in order:
+            raise UsageError(f"There is no provider {name[:40]!r} in your order ({', '.join(order)}).")
+        if not usable(self.keys[name]):
+            problems = "; ".join(key.problem for key in self.keys[name] if key.problem)
+            raise ConfigError(f"{name} has no key that can be used: {problems.rstrip('.')}.")
+
+    def _complaints(self) -> str:
+        problems = [key.problem.rstrip(".") for keys in self.keys.values() for key in keys if key.problem]
+        return "; ".join(dict.fromkeys(problems)) or "none is configured"
+
+
+def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Core:
+    """Build the core for one process. `flags` are settings by dotted name.
+
+    Runs the commands of `cmd:` keys, one after another. Raises ConfigError for a file or a value that cannot be used; a
+    key that cannot be resolved is no error here.
+    """
+    home = Home.find(environ)
+    home.ensure()
+    loaded = load_settings(environ, home, flags)
+    settings = loaded.settings
+    keys = resolve_keys(settings, environ, lambda command: run_key_command(command, environ), settings.order)
+    redactor = Redactor(key.secret for each in keys.values() for key in each if key.secret)
+    router = Router(_providers(settings, keys), settings)
+    sessions = SessionStore(home.sessions, settings.sessions.keep_days)
+    agent = Agent(router, sessions, settings.agent, redactor, home.root)
+    return Core(loaded, home, keys, router, agent, redactor)
+
+
+def usable(keys: tuple[ResolvedKey, ...]) -> bool:
+    """Whether a provider with these can be asked: it needs no key, or has one."""
+    return not keys or any(key.problem is None for key in keys)
+
+
+def run_key_command(command: str, environ: Mapping[str, str]) -> str:
+    """The output of the command of a `cmd:` key, run by the shell with the user's whole environment.
+
+    Raises LymaError, whose message gives nothing of the output away.
+    """
+    from importlib import import_module
+
+    run_helper_blocking = import_module("lyma_server.isolation.process").run_helper_blocking
+
+    result = run_helper_blocking(["/bin/sh", "-c", command], env=environ, timeout_s=KEY_COMMAND_S)
+    if result.status != 0:
+        raise ConfigError(
+            f"the command for a key ended with status {result.status}", detail=result.stderr.decode(errors="replace")
+        )
+    return bytes(result.stdout).decode(errors="replace")
+
+
+def _providers(settings: Settings, keys: Mapping[str, tuple[ResolvedKey, ...]]) -> tuple[Provider, ...]:
+    names = [name for name in settings.order if usable(keys[name])]
+    return tuple(_provider(name, settings.providers[name], keys[name]) for name in names)
+
+
+def _provider(name: str, settings: ProviderSettings, keys: tuple[ResolvedKey, ...]) -> Provider:
+    resolved = tuple(Key(key.secret, key.account) for key in keys if key.problem is None)
+    return Provider(name, settings.api, settings.base_url, settings.model or "auto", resolved or (Key(),), settings)

@@ -1,0 +1,76 @@
+"""What is wrong with a configuration: all of it at once, each with its place, none with a value (it may be a key)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import evolve, frozen
+
+from lyma_server.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where a value is: names, and positions in lists counted from 0."""
+
+
+@frozen
+class Mistake:
+    """`problem` goes on from the name of the setting: "must be …", "is not a setting …".
+
+    `given_by` is the variable or the flag that it was made in; empty for the file. `line` counts from 1.
+    """
+
+    path: Path
+    problem: str
+    expected: str = ""
+    given_by: str = ""
+    line: int | None = None
+
+
+def dotted(path: Path) -> str:
+    """Name a setting for people: `providers.openai.keys (item 2)`; positions count from 1."""
+    name = ""
+    for step in path:
+        name += f" (item {step + 1})" if isinstance(step, int) else f".{step}" if name else step
+    return name
+
+
+def error_of(mistakes: Iterable[Mistake], file: str, text: str) -> ConfigError:
+    """One error for all of them: the first makes the sentence and the data, the others follow on lines of their own."""
+    first, *others = _with_lines(mistakes, text)
+    error = ConfigError(
+        "\n".join(_sentence(mistake, file) for mistake in (first, *others)),
+        key=dotted(first.path),
+        expected=first.expected,
+        others=[_sentence(other, file) for other in others],
+    )
+    if not first.given_by:
+        error.data |= {"file": file, "line": first.line}
+    return error
+
+
+def near_name(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the name that was probably meant, or nothing."""
+    import difflib
+
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _with_lines(mistakes: Iterable[Mistake], text: str) -> Sequence[Mistake]:
+    from lyma_server.config.places import line_of
+
+    placed = [
+        mistake if mistake.given_by or mistake.line else evolve(mistake, line=line_of(text, mistake.path))
+        for mistake in mistakes
+    ]
+    return sorted(placed, key=lambda mistake: (bool(mistake.given_by), mistake.line or 0))
+
+
+def _sentence(mistake: Mistake, file: str) -> str:
+    place = mistake.given_by or (f"{file}, line {mistake.line}" if mistake.line else file)
+    name = dotted(mistake.path)
+    end = "" if mistake.problem.endswith("?") else "."
+    return f"{place}: {name} {mistake.problem}{end}" if name else f"{place}: {mistake.problem}{end}"

@@ -1,0 +1,155 @@
+"""`lyma ask`: one turn, streamed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from argparse import Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lyma_server.errors import LymaError, UsageError
+from lyma_server.protocol.convert import error_data, unstructure
+from lyma_server.protocol.messages import AskParams
+from lyma_server.terminal.attach import mentioned_files, named_file, with_files
+from lyma_server.terminal.notes import STOPPED, summary
+from lyma_server.terminal.person import TerminalPerson
+from lyma_server.terminal.place import workspace_root
+from lyma_server.terminal.plain import plain, styled
+from lyma_server.terminal.printer import Printer
+from lyma_server.terminal.stop import Stop
+from lyma_server.terminal.view import JsonView, LiveView, WholeView, json_line
+
+if TYPE_CHECKING:
+    from lyma_server.agent.disk import DiskWorkspace
+    from lyma_server.compose import Core
+    from lyma_server.protocol.messages import AskResult, Block, FileBlock
+    from lyma_server.terminal.commands import Subparsers
+    from lyma_server.terminal.view import View
+
+CANCELLED = 130
+
+DESCRIPTION = """\
+Ask, and stream the answer. In a folder the agent can read, search and change its files; in your home or / it answers
+without tools. The answer goes to stdout, all else to stderr. Ctrl-C stops the turn and keeps what was said; a second one
+leaves at once.
+"""
+EXAMPLES = """\
+examples:
+  lyma ask "what does this project do?"
+  lyma ask "explain @src/main.py:10-40"            a file or some of its lines, named in the prompt
+  lyma ask --file notes.txt "what is missing here?"
+  git diff | lyma ask "review this" -              - stands for stdin
+  lyma ask --continue "and now with tests"
+  lyma ask --provider deepseek "hello"             this provider or none
+  lyma ask --json "hello" | jq -r 'select(.type == "result").text'
+"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """`lyma ask [PROMPT|-] …`."""
+    parser = subparsers.add_parser(
+        "ask", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=RawDescriptionHelpFormatter
+    )
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; - is replaced by stdin")
+    parser.add_argument("--file", action="append", default=[], metavar="PATH[:A-B]", help="send a file, or lines of it")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--continue", action="store_true", dest="latest", help="go on with this folder's last session")
+    which.add_argument("--session", metavar="ID", help="go on with this session")
+    parser.add_argument("--provider", metavar="NAME", help="ask this provider and no other")
+    parser.add_argument("--prefer", metavar="NAME", help="ask this provider first")
+    parser.add_argument("--model", metavar="MODEL", help="ask this model")
+    parser.add_argument("--no-tools", action="store_true", help="answer without reading or changing anything")
+    parser.add_argument("--json", action="store_true", help="print every event as a line of JSON, and last the result")
+
+
+def run(args: Namespace) -> int:
+    """Ask and return the exit code."""
+    folder = Path.cwd()
+    prompt, files = _prompt(args.prompt, folder)
+    content = with_files(prompt, [*(named_file(reference, folder) for reference in args.file), *files])
+    try:
+        return asyncio.run(_ask(args, content, folder))
+    except LymaError as error:
+        if args.json:
+            sys.stdout.write(json_line({"type": "error", **error_data(error)}))
+        raise
+
+
+async def _ask(args: Namespace, content: str | tuple[Block, ...], folder: Path) -> int:
+    from lyma_server.compose import build_core
+
+    core = build_core(os.environ)
+    try:
+        for notice in core.loaded.notices:
+            sys.stderr.write(f"{plain(notice)}\n")
+        return await _turn(args, core, content, folder)
+    finally:
+        await core.close()
+
+
+async def _turn(args: Namespace, core: Core, content: str | tuple[Block, ...], folder: Path) -> int:
+    from lyma_server.agent.disk import DiskWorkspace
+
+    workspace = DiskWorkspace(workspace_root(folder, os.environ))
+    params = AskParams(
+        prompt=content,
+        session=_last_session(core, workspace) if args.latest else args.session,
+        provider=args.provider,
+        prefer=args.prefer,
+        model=args.model,
+        tools=not args.no_tools,
+    )
+    stop = Stop(asyncio.get_running_loop())
+    printer = Printer(_view(args), dim_notes=styled(sys.stderr), lost=stop.from_thread)
+    with stop.on_signals():
+        try:
+            turn = core.start(params, workspace, TerminalPerson(printer.flushed), printer.feed)
+            stop.when_asked(turn.cancel)
+            result = await turn.result()
+            _conclude(args, printer, result)
+        finally:
+            await asyncio.to_thread(printer.close)
+    if printer.broken:
+        return 1
+    return CANCELLED if result.stop_reason == "cancelled" else 0
+
+
+def _view(args: Namespace) -> View:
+    if args.json:
+        return JsonView()
+    return LiveView() if sys.stdout.isatty() else WholeView()
+
+
+def _conclude(args: Namespace, printer: Printer, result: AskResult) -> None:
+    """The last words: the result as JSON, or why it stopped and what it took."""
+    if args.json:
+        printer.write(json_line({"type": "result", **unstructure(result)}))
+        return
+    if result.stop_reason in STOPPED:
+        printer.remark(STOPPED[result.stop_reason])
+    if sys.stderr.isatty():
+        printer.remark(summary(result))
+
+
+def _last_session(core: Core, workspace: DiskWorkspace) -> str:
+    root = workspace.root
+    session = core.agent.sessions.latest(None if root is None else workspace.uri(root))
+    if session is None:
+        raise UsageError("There is no earlier session in this folder; leave --continue out to begin one.")
+    return session
+
+
+def _prompt(words: list[str], folder: Path) -> tuple[str, tuple[FileBlock, ...]]:
+    """The prompt, and the files that its typed part mentions (what comes from stdin mentions none)."""
+    if not words and sys.stdin.isatty():
+        raise UsageError('There is nothing to ask. Try `lyma ask "what does this project do?"`.')
+    typed = [word for word in words if word != "-"]
+    parts = [" ".join(typed)]
+    if "-" in words or not words:
+        parts.append(sys.stdin.buffer.read().decode(errors="replace"))
+    prompt = "\n\n".join(part for part in parts if part.strip())
+    if not prompt:
+        raise UsageError("There is nothing to ask: the prompt is empty.")
+    return prompt, mentioned_files(parts[0], folder)

