@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from lyma_server.config.complete import needs_key
+from lyma_server.config.presets import PRESETS
+from lyma_server.errors import LymaError
+from lyma_server.secret import Secret
 
-    from lyma_server.config.model import Settings
-    from lyma_server.secret import Secret
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from lyma_server.config.model import KeySettings, Settings
+
+_VARIABLE: Final = "env:"
+_COMMAND: Final = "cmd:"
 
 
 @frozen
@@ -31,6 +38,66 @@ def resolve_keys(
 ) -> dict[str, tuple[ResolvedKey, ...]]:
     """Resolve the keys of `providers` (all by default). No keys at all: the provider needs none.
 
-    `run_command` takes the text after `cmd:` and returns its output, or raises LymaError.
+    `run_command` takes the text after `cmd:` and returns its output, or raises LymaError; each command runs once.
     """
-    raise NotImplementedError(settings, environ, run_command, providers)
+    resolver = _Resolver(environ, run_command, {})
+    names = settings.providers if providers is None else providers
+    return {name: tuple(_keys_of(name, settings, resolver)) for name in names}
+
+
+def describe(key: KeySettings) -> str:
+    """Name a key without giving it away: the reference that it is, or its masked value."""
+    text = key.value.reveal()
+    return text if text.startswith((_VARIABLE, _COMMAND)) else key.value.masked
+
+
+def _keys_of(name: str, settings: Settings, resolver: _Resolver) -> Iterator[ResolvedKey]:
+    provider = settings.providers[name]
+    for number, key in enumerate(provider.keys, 1):
+        for value, problem in resolver.values(key):
+            fault = problem or _fault(value)
+            sentence = f"Key {number} of {name} cannot be used: {fault}." if fault else None
+            yield ResolvedKey(None if fault else Secret(value), key.account, describe(key), sentence)
+    if not provider.keys and needs_key(name, provider.base_url):
+        variable = PRESETS[name].key_variable
+        yield ResolvedKey(None, None, "", f"{name} has no key; set {variable} or run `lyma keys add {name}`.")
+
+
+@frozen
+class _Resolver:
+    environ: Mapping[str, str]
+    run_command: Callable[[str], str]
+    outputs: dict[str, tuple[str, str]]
+    """By command: its output and its problem, one of them empty."""
+
+    def values(self, key: KeySettings) -> list[tuple[str, str]]:
+        """Return what the key stands for, each with its problem if it has one. A variable may hold several keys."""
+        text = key.value.reveal()
+        if text.startswith(_VARIABLE):
+            return self._from_variable(text.removeprefix(_VARIABLE))
+        if text.startswith(_COMMAND):
+            return [self._from_command(text.removeprefix(_COMMAND).strip())]
+        return [(text.strip(), "")]
+
+    def _from_variable(self, name: str) -> list[tuple[str, str]]:
+        values = [part.strip() for part in self.environ.get(name, "").split(",") if part.strip()]
+        return [(value, "") for value in values] or [("", f"the variable {name} is not set")]
+
+    def _from_command(self, command: str) -> tuple[str, str]:
+        if command not in self.outputs:
+            try:
+                self.outputs[command] = self.run_command(command).strip(), ""
+            except LymaError as error:
+                self.outputs[command] = "", f"its command failed ({error.message.rstrip('.')})"
+        return self.outputs[command]
+
+
+def _fault(value: str) -> str:
+    """Say why a value cannot be a key, which travels in a header, or nothing."""
+    if not value:
+        return "it is empty"
+    if len(value.splitlines()) > 1:
+        return "it has more than one line"
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        return "it holds spaces or characters that no key has"
+    return ""

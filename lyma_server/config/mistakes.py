@@ -51,6 +51,11 @@ def error_of(mistakes: Iterable[Mistake], file: str, text: str) -> ConfigError:
     return error
 
 
+def sentence(text: str) -> str:
+    """End `text` with a full stop, unless it asks."""
+    return text if text.endswith("?") else f"{text}."
+
+
 def near_name(name: str, known: Iterable[str]) -> str:
     """Return a hint at the name that was probably meant, or nothing."""
     import difflib
@@ -72,5 +77,4 @@ def _with_lines(mistakes: Iterable[Mistake], text: str) -> Sequence[Mistake]:
 def _sentence(mistake: Mistake, file: str) -> str:
     place = mistake.given_by or (f"{file}, line {mistake.line}" if mistake.line else file)
     name = dotted(mistake.path)
-    end = "" if mistake.problem.endswith("?") else "."
-    return f"{place}: {name} {mistake.problem}{end}" if name else f"{place}: {mistake.problem}{end}"
+    return sentence(f"{place}: {name} {mistake.problem}" if name else f"{place}: {mistake.problem}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MARK: Final = "\ue000lyma\ue001"
 """Private-use characters: nobody's file holds them."""
 
-_ARRAY_TOKEN: Final = re.compile(
+_TOKEN: Final = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'|#[^\n]*|[\[\]{},]|[^\s\[\]{},#"\']+',
     re.DOTALL,
 )
@@ -126,7 +126,7 @@ def _start_of_node(document: TOMLDocument, node: Any) -> int | None:
 
 def _elements(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     depth, begun, ended = 0, -1, -1
-    for token in _ARRAY_TOKEN.finditer(text, start, end):
+    for token in _TOKEN.finditer(text, start, end):
         word = token[0]
         if word.startswith("#"):
             continue
@@ -145,3 +145,8 @@ def _end_of_preface(text: str) -> int:
     preface = re.match(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*", text)
     breaks = list(re.finditer(r"^[ \t]*\r?\n", preface[0], re.MULTILINE)) if preface else []
     return breaks[-1].end() if breaks else 0
+
+
+def comments_of(text: str) -> list[str]:
+    """Return every comment, in order."""
+    return [token[0].rstrip() for token in _TOKEN.finditer(text) if token[0].startswith("#")]

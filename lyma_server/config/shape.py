@@ -73,6 +73,11 @@ def leaves_by_path() -> dict[tuple[str, ...], Leaf]:
     return {leaf.path: leaf for leaf in leaves()}
 
 
+def key_kind() -> kinds.Kind:
+    """Return what an entry in a provider's `keys` accepts."""
+    return _list_kind(model.KeySettings).item
+
+
 def find_leaf(path: tuple[str, ...]) -> Leaf | None:
     """Return the setting at `path`, in which a provider has its own name."""
     if path[:1] == ("providers",) and len(path) > 1:
@@ -101,7 +106,7 @@ def _kind(hint: Any, field: attrs.Attribute[Any]) -> kinds.Kind:
     return _PLAIN_KINDS[hint]
 
 
-def _list_kind(item: Any) -> kinds.Kind:
+def _list_kind(item: Any) -> kinds.ListOf:
     if item is str:
         return kinds.ListOf(kinds.Text(), "strings")
     hints = get_type_hints(item)
