@@ -95,11 +95,8 @@ class Breaker:
         self._probing_since = None
 
     def adopt(self, shared: OpenBreaker | None, now: float) -> None:
-        """Follow what another process found: opened it for longer, or (None) closed what was open for it too."""
-        if shared is None:
-            if self.state(now) == "half_open" and self._probing_since is None:
-                self.succeeded(now)
-        elif shared.until > now and (not self._is_open or shared.until > self.until):
+        """Follow another process that opened it for longer."""
+        if shared is not None and shared.until > now and (not self._is_open or shared.until > self.until):
             self.length_s = max(self.length_s, shared.seconds)
             self._open(shared.until, shared.reason)
 
