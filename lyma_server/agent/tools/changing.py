@@ -1,0 +1,168 @@
+"""The tools that change files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from lyma_server.agent.bounds import relative, writable_file
+from lyma_server.agent.diff import counts, unified
+from lyma_server.agent.edits import ChangedFile
+from lyma_server.agent.lines import line_end, with_line_end
+from lyma_server.agent.ports import FileChange, Question
+from lyma_server.agent.tools.base import Tool, arguments, text
+from lyma_server.agent.tools.hunks import Hunk, replace
+from lyma_server.errors import ToolError
+from lyma_server.protocol.events import ItemCompleted, ItemStarted
+from lyma_server.protocol.items import EditItem
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+    from lyma_server.agent.ports import FileText
+    from lyma_server.agent.tools.base import Toolbox
+    from lyma_server.protocol.base import Json
+
+GRACE_S = 1.0
+"""How long a change that has begun may go on after a stop."""
+
+
+@frozen
+class Change:
+    """One file before and after; null where there is none."""
+
+    path: Path
+    before: FileText | None
+    after: str | None
+
+
+async def edit_file(given: dict[str, Json], box: Toolbox) -> str:
+    path = writable_file(given["path"], box.bounds)
+    hunks = [Hunk(each["old_text"], each["new_text"]) for each in given["edits"]]
+    _refuse_mark(box, *(part for hunk in hunks for part in (hunk.old, hunk.new)))
+    before = await box.workspace.read(path)
+    return await _change(Change(path, before, replace(before.text, hunks)), box)
+
+
+async def write_file(given: dict[str, Json], box: Toolbox) -> str:
+    path = writable_file(given["path"], box.bounds)
+    _refuse_mark(box, given["text"])
+    before = await _existing(path, box)
+    after = with_line_end(given["text"], line_end(before.text)) if before and before.text else given["text"]
+    return await _change(Change(path, before, after), box)
+
+
+async def delete_file(given: dict[str, Json], box: Toolbox) -> str:
+    path = writable_file(given["path"], box.bounds)
+    return await _change(Change(path, await box.workspace.read(path), None), box)
+
+
+def _refuse_mark(box: Toolbox, *texts: str) -> None:
+    """What the model saw is not what the file holds there, so what it writes would destroy a secret."""
+    if any(box.redactor.mark in each for each in texts):
+        raise ToolError(
+            f"The text holds {box.redactor.mark}, which stands for a secret that you cannot see; leave that part out of the edit."
+        )
+
+
+async def _existing(path: Path, box: Toolbox) -> FileText | None:
+    if path.is_dir():
+        raise ToolError(f"{relative(path, box.bounds.root)} is a folder.")
+    return await box.workspace.read(path) if path.exists() else None
+
+
+async def _change(change: Change, box: Toolbox) -> str:
+    """Show the change, ask where the settings want it, make it, and tell how it went."""
+    name, uri = relative(change.path, box.bounds.root), box.workspace.uri(change.path)
+    before = change.before.text if change.before else None
+    if before == change.after:
+        return f"{name} already is like that; nothing was changed."
+    diff = unified(name, before, change.after)
+    item = EditItem(id=box.new_item(), call=box.call, path=name, uri=uri, diff=diff)
+    box.emit(ItemStarted(item=item))
+    applied = False
+    try:
+        await _ask(name, diff, box)
+        await _uncut(_apply(change, ChangedFile(name, uri, before, change.after), box))
+        applied = True
+    finally:
+        applied = applied or _was_made(change, box)
+        made = EditItem(id=item.id, call=item.call, path=name, uri=uri, diff=diff, applied=applied)
+        box.emit(ItemCompleted(item=made))
+    added, removed = counts(diff)
+    return f"{name} was {_deed(change)}: {added} lines added, {removed} removed."
+
+
+async def _ask(name: str, diff: str, box: Toolbox) -> None:
+    if box.settings.confirm not in {"edits", "all"}:
+        return
+    question = Question("edit", f"Change {name}?", box.redactor.redact(diff))
+    if await box.person.confirm(question) is not True:
+        raise ToolError(f"The person did not agree to this change of {name}; ask what they want instead.")
+
+
+async def _apply(change: Change, changed: ChangedFile, box: Toolbox) -> None:
+    encoding = change.before.encoding if change.before else "utf-8"
+    box.edits.keep_before(change.path, changed.before, change.after, encoding)
+    base = change.before.base if change.before else None
+    await box.workspace.apply(FileChange(change.path, change.after, base))
+    box.edits.add(change.path, changed)
+
+
+async def _uncut(work: Coroutine[None, None, None]) -> None:
+    """Do `work`; where the turn is stopped meanwhile, let it end within the grace before the stop goes on."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        _, late = await asyncio.wait({task}, timeout=GRACE_S)
+        for each in late:
+            each.cancel()
+        if not late and not task.cancelled():
+            task.exception()  # it was asked for, so that nobody is told of it at the end of the process
+        raise
+
+
+def _was_made(change: Change, box: Toolbox) -> bool:
+    known = box.edits.files.get(change.path)
+    return known is not None and known.after == change.after
+
+
+def _deed(change: Change) -> str:
+    if change.after is None:
+        return "deleted"
+    return "written" if change.before is None else "changed"
+
+
+PATH = text("The file, relative to the workspace or absolute.")
+EDIT_FILE = Tool(
+    "edit_file",
+    "Change parts of an existing text file. Each old_text must stand in the file exactly once, as the file is now; give it "
+    "with enough lines around it. All edits of a call are made together, or none.",
+    arguments(
+        {
+            "path": PATH,
+            "edits": {
+                "type": "array",
+                "minItems": 1,
+                "items": arguments(
+                    {
+                        "old_text": text("The exact text to replace, with its indentation."),
+                        "new_text": text("What to put in its place; empty to remove it."),
+                    }
+                ),
+            },
+        }
+    ),
+    edit_file,
+)
+WRITE_FILE = Tool(
+    "write_file",
+    "Write a whole text file: a new one, or in place of what it holds. To change parts of a file use edit_file.",
+    arguments({"path": PATH, "text": text("The whole new text.")}),
+    write_file,
+)
+DELETE_FILE = Tool("delete_file", "Delete a text file. It can be undone.", arguments({"path": PATH}), delete_file)
