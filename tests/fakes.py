@@ -14,11 +14,12 @@ from lyma_server.agent.ports import (
     ApprovalReply,
     ApprovalRequest,
     FileChange,
+    FileMissing,
     FileText,
     OnAttempt,
     Question,
 )
-from lyma_server.errors import EditConflict, ToolError, UsageError
+from lyma_server.errors import EditConflict, UsageError
 from lyma_server.protocol.events import Attempt, Event, EventBody, Usage
 from lyma_server.router.chat import (
     Block,
@@ -114,7 +115,7 @@ class FakeWorkspace:
     async def read(self, path: Path) -> FileText:
         await asyncio.sleep(0)
         if path not in self.files:
-            raise ToolError(f"There is no file {path}.")
+            raise FileMissing(f"There is no file {path}.")
         return FileText(path, self.files[path], self.base(path) or "")
 
     async def apply(self, change: FileChange) -> None:

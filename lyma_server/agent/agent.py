@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from lyma_server.agent.ask import Ask
+from lyma_server.agent.bounds import Bounds, real_path, user_homes, workspace_refusal
+from lyma_server.agent.context import prompt_text
+from lyma_server.agent.edits import EditBook
+from lyma_server.agent.events import EventStream
+from lyma_server.agent.identifiers import item_identifiers, new_identifier
+from lyma_server.agent.limits import limits_of
+from lyma_server.agent.tools.registry import TOOLS
+from lyma_server.agent.turn import Turn
+from lyma_server.errors import UsageError
+from lyma_server.protocol.events import Notice
 
+if TYPE_CHECKING:
     from lyma_server.agent.ports import ChatRouter, Listener, Person, Workspace
     from lyma_server.agent.session import SessionStore
-    from lyma_server.agent.turn import Turn
+    from lyma_server.agent.sessionlog import SessionLog
     from lyma_server.config.model import AgentSettings
-    from lyma_server.protocol.messages import AskParams
+    from lyma_server.protocol.messages import AskBudget, AskParams
     from lyma_server.secret import Redactor
 
 
@@ -25,11 +36,71 @@ class Agent:
         self.sessions = sessions
         self.settings = settings
         self.redactor = redactor
-        self.home = home
+        self.home = real_path(home)
 
     def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> Turn:
         """Start a turn on the running event loop.
 
         Raises SessionBusy, SessionNotFound or UsageError before anything begins.
         """
-        raise NotImplementedError
+        _check(params)
+        turn = new_identifier()
+        root = workspace.root
+        uri = None if root is None else workspace.uri(root)
+        title = self.redactor.redact(prompt_text(params.prompt))
+        log = self.sessions.begin(turn, params.session, root=uri, title=title)
+        ask = self._ask(params, turn, log, workspace, person, listener)
+        return Turn(ask, lambda: self.sessions.end(log))
+
+    def _ask(  # noqa: PLR0913, PLR0917 - the parts of a turn, each handed on by position once
+        self, params: AskParams, turn: str, log: SessionLog, workspace: Workspace, person: Person, listener: Listener
+    ) -> Ask:
+        events = EventStream(log.session, turn, self.redactor, listener, lambda body: log.keep_event(turn, body))
+        log.on_failure = lambda reason: events.emit(
+            Notice(text=f"This session is not being saved: {reason}. The answer goes on.", level="warning")
+        )
+        bounds, refusal = self._bounds(workspace.root)
+        return Ask(
+            session=log.session,
+            turn=turn,
+            params=params,
+            settings=self.settings,
+            limits=limits_of(params.budget, self.settings.max_steps),
+            bounds=bounds,
+            tools=TOOLS if params.tools and refusal is None else (),
+            refusal=refusal if params.tools else None,
+            router=self.router,
+            workspace=workspace,
+            person=person,
+            redactor=self.redactor,
+            events=events,
+            log=log,
+            edits=EditBook(turn, log, events.emit),
+            new_item=item_identifiers(turn),
+        )
+
+    def _bounds(self, root: Path | None) -> tuple[Bounds, str | None]:
+        if root is None:
+            return Bounds(Path("/"), self.home), "There is no folder to work in, so this answer comes without tools."
+        real = real_path(root)
+        return Bounds(real, self.home), workspace_refusal(real, self.home, user_homes())
+
+
+def _check(params: AskParams) -> None:
+    """Refuse what can never work. Raises UsageError."""
+    if not params.prompt or (isinstance(params.prompt, str) and not params.prompt.strip()):
+        raise UsageError("The prompt is empty; say what you want to know or to have done.")
+    if params.budget is not None:
+        _check_budget(params.budget)
+
+
+def _check_budget(budget: AskBudget) -> None:
+    limits = {
+        "maxSteps": budget.max_steps,
+        "maxTokens": budget.max_tokens,
+        "maxCostMicros": budget.max_cost_micros,
+        "timeoutMs": budget.timeout_ms,
+    }
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise UsageError(f"budget.{name} is {limit}; it must be at least 1, or left out.")

@@ -61,13 +61,14 @@ class Run:
 
 class Assembler:
     """The items of one answer. `new_id` names them; `answer` is the answer once it is whole, with the items' ids as the
-    ids of its tool calls.
+    ids of its tool calls; `begun` tells whether anything came at all.
     """
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._growing: list[Growing] = []
         self.answer: Completed | None = None
+        self.begun = False
 
     @property
     def text(self) -> str:
@@ -76,6 +77,7 @@ class Assembler:
 
     def feed(self, event: ChatEvent) -> list[EventBody]:
         """What to tell about one event of the chat."""
+        self.begun = True
         match event:
             case TextDelta():
                 return self._speak("text", event.text)

@@ -87,7 +87,8 @@ def writable_file(text: str, bounds: Bounds) -> Path:
 
 def relative(path: Path, root: Path) -> str:
     """`path` as a person would name it in the workspace."""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    inside = root != Path("/") and path.is_relative_to(root)
+    return path.relative_to(root).as_posix() if inside else str(path)
 
 
 def _absolute(text: str, root: Path) -> Path:

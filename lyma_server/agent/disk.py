@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from lyma_server.agent.encoding import decoded, encoded
 from lyma_server.agent.files import Changed, Content, NotRegular, TooLarge, read_file, remove_file, replace_file
-from lyma_server.agent.ports import FileText
+from lyma_server.agent.ports import FileMissing, FileText
 from lyma_server.errors import EditConflict, ToolError, UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class DiskWorkspace:
         return path
 
     async def read(self, path: Path) -> FileText:
-        """Raises ToolError where it is missing, not a text, or too large."""
+        """Raises FileMissing, or ToolError where it is not a text or is too large."""
         content = await finished(lambda: _read(path))
         text, encoding = _text(path, content)
         return FileText(path, text, content.base, encoding=encoding)
@@ -79,6 +79,8 @@ async def finished(work: Callable[[], Result]) -> Result:
 def _read(path: Path) -> Content:
     try:
         return read_file(path, LARGEST_FILE)
+    except FileNotFoundError as error:
+        raise FileMissing(f"There is no file {path}.") from error
     except OSError as error:
         raise ToolError(_complaint(path, error)) from error
 
@@ -116,8 +118,6 @@ def _new_bytes(path: Path, text: str, base: str | None) -> bytes:
 
 
 def _complaint(path: Path, error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"There is no file {path}."
     if isinstance(error, TooLarge):
         return f"{path} has more than {LARGEST_FILE >> 20} MiB, so it is not read."
     if isinstance(error, NotRegular):

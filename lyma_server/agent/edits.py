@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING
 
 from attrs import define, field
@@ -47,7 +48,7 @@ class EditBook:
         except (OSError, UnicodeEncodeError) as error:
             self._warn(getattr(error, "strerror", None) or str(error))
             return
-        self.log.keep_edit(EditRecord(self.turn, str(path), names[0], names[1]))
+        self.log.keep_edit(EditRecord(self.turn, str(path), names[0], names[1], _mode(path)))
 
     def add(self, path: Path, changed: ChangedFile) -> None:
         """After the file was changed: count it."""
@@ -67,3 +68,11 @@ class EditBook:
         if not self._warned:
             self._warned = True
             self.emit(Notice(text=f"Edits of this turn cannot be undone by Lyma: {reason}.", level="warning"))
+
+
+def _mode(path: Path) -> int | None:
+    """The permissions of a file, which a deletion takes with it."""
+    try:
+        return stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return None

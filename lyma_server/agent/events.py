@@ -43,6 +43,11 @@ class EventStream:
         self._timer: asyncio.TimerHandle | None = None
         self._last_sent = float("-inf")
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything was said yet."""
+        return self._seq > 0
+
     def emit(self, body: EventBody) -> None:
         """Say that something happened; after `turn.completed` nothing is heard."""
         if self._closed:

@@ -111,10 +111,11 @@ def _enter(part: str, folder: int, *, create: bool) -> int:
 
 def _content(name: str, folder: int, limit: int) -> Content:
     descriptor = os.open(name, FILE, dir_fd=folder)
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise NotRegular(name)
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise NotRegular(name)
         data = file.read(limit + 1)
     if len(data) > limit:
         raise TooLarge(name)

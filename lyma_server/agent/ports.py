@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from attrs import frozen
 
+from lyma_server.errors import ToolError
 from lyma_server.protocol.events import Attempt, Event, EventBody
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class ChatRouter(Protocol):
 
     def stream(self, request: ChatRequest, on_attempt: OnAttempt) -> AsyncIterator[ChatEvent]:
         """One model call. Raises AllFailed, or StreamInterrupted after the first visible token."""
+
+
+class FileMissing(ToolError):
+    """There is no such file; one may be made."""
 
 
 @frozen
@@ -72,7 +77,7 @@ class Workspace(Protocol):
         """The absolute path of a `file:` URI. Raises UsageError for any other."""
 
     async def read(self, path: Path) -> FileText:
-        """A dirty buffer beats the disk. Raises ToolError where it is missing, not a text, or too large."""
+        """A dirty buffer beats the disk. Raises FileMissing, or ToolError where it is not a text or is too large."""
 
     async def apply(self, change: FileChange) -> None:
         """Make the change and verify it, or raise EditConflict and change nothing."""

@@ -11,7 +11,7 @@ from lyma_server.agent.bounds import relative, writable_file
 from lyma_server.agent.diff import counts, unified
 from lyma_server.agent.edits import ChangedFile
 from lyma_server.agent.lines import line_end, with_line_end
-from lyma_server.agent.ports import FileChange, Question
+from lyma_server.agent.ports import FileChange, FileMissing, Question
 from lyma_server.agent.tools.base import Tool, arguments, text
 from lyma_server.agent.tools.hunks import Hunk, replace
 from lyma_server.errors import ToolError
@@ -69,9 +69,10 @@ def _refuse_mark(box: Toolbox, *texts: str) -> None:
 
 
 async def _existing(path: Path, box: Toolbox) -> FileText | None:
-    if path.is_dir():
-        raise ToolError(f"{relative(path, box.bounds.root)} is a folder.")
-    return await box.workspace.read(path) if path.exists() else None
+    try:
+        return await box.workspace.read(path)
+    except FileMissing:
+        return None
 
 
 async def _change(change: Change, box: Toolbox) -> str:

@@ -1,0 +1,21 @@
+"""The tools of the main agent: a row each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lyma_server.agent.tools.changing import DELETE_FILE, EDIT_FILE, WRITE_FILE
+from lyma_server.agent.tools.reading import READ_FILE
+from lyma_server.router.chat import ToolSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lyma_server.agent.tools.base import Tool
+
+TOOLS: tuple[Tool, ...] = (READ_FILE, EDIT_FILE, WRITE_FILE, DELETE_FILE)
+
+
+def specifications(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
+    """What the model is told of them."""
+    return tuple(ToolSpec(tool.name, tool.description, tool.schema) for tool in tools)
