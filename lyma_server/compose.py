@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from lyma_server.agent.agent import Agent
 from lyma_server.agent.session import SessionStore
@@ -12,6 +12,7 @@ from lyma_server.config.keys import resolve_keys
 from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
 from lyma_server.errors import ConfigError, UsageError
+from lyma_server.protocol.base import evolve
 from lyma_server.protocol.messages import KeyStatus, ProviderStatus
 from lyma_server.router.providers.base import Key, Provider
 from lyma_server.router.router import Router
@@ -72,8 +73,7 @@ class Core:
     def _with_missing(self, status: ProviderStatus) -> ProviderStatus:
         problems = [key for key in self.keys[status.name] if key.problem]
         missing = (KeyStatus(key=key.source, state="missing", reason=key.problem) for key in problems)
-        keys = (*status.keys, *missing)
-        return cast("ProviderStatus", evolve(cast("Any", status), keys=keys))
+        return evolve(status, keys=(*status.keys, *missing))
 
     async def close(self) -> None:
         """End all connections."""
@@ -120,16 +120,14 @@ def run_key_command(command: str, environ: Mapping[str, str]) -> str:
 
     Raises LymaError, whose message gives nothing of the output away.
     """
-    from importlib import import_module
-
-    run_helper_blocking = import_module("lyma_server.isolation.process").run_helper_blocking
+    from lyma_server.isolation.process import run_helper_blocking
 
     result = run_helper_blocking(["/bin/sh", "-c", command], env=environ, timeout_s=KEY_COMMAND_S)
     if result.status != 0:
         raise ConfigError(
             f"the command for a key ended with status {result.status}", detail=result.stderr.decode(errors="replace")
         )
-    return bytes(result.stdout).decode(errors="replace")
+    return result.stdout.decode(errors="replace")
 
 
 def _providers(settings: Settings, keys: Mapping[str, tuple[ResolvedKey, ...]]) -> tuple[Provider, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import attrs
 
@@ -20,6 +20,13 @@ Json: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, a list of them, or a dict from str to them."""
 
 PROTOCOL_VERSION = 1
+
+Message = TypeVar("Message")
+
+
+def evolve(value: Message, **changes: object) -> Message:
+    """A copy of a message with some fields changed."""
+    return attrs.evolve(value, **changes)  # type: ignore[misc]  # a checker sees a dataclass
 
 
 def wire_name(name: str) -> str:

@@ -1,1 +1,3 @@
-"""JSON-RPC on pygls, with what pygls 2.1 lacks."""
+"""JSON-RPC over stdio. pygls gives the LSP types and the registration of features; reading, structuring, dispatching and
+writing are here, because an editor must get exactly one reply to each request whatever it sends.
+"""

@@ -1,0 +1,147 @@
+"""The documents that are open in the editor: what it shows beats what is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lyma_server.editor.features.uris import real_path
+
+if TYPE_CHECKING:
+    from lsprotocol import types
+
+    from lyma_server.editor.server import LymaServer
+
+_COMPARED_LIMIT: Final = 16 << 20
+_MARK: Final = "\ufeff"
+
+
+class Document:
+    """An open document. `dirty`: the editor shows something that was never on the disk."""
+
+    def __init__(self, uri: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.path = real_path(uri)
+        self.version = version
+        self.text = text
+        self.dirty = self.path is None or not _is_on_disk(self.path, text)
+
+    @property
+    def base(self) -> str:
+        """Names exactly this state."""
+        digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"buffer:{self.version}:{digest}"
+
+
+class Documents:
+    """The open documents, by URI as the client writes it and by real path."""
+
+    def __init__(self) -> None:
+        self._by_uri: dict[str, Document] = {}
+        self._by_path: dict[str, Document] = {}
+        self._changed: asyncio.Event | None = None
+
+    def open(self, uri: str, version: int, text: str) -> None:
+        """The editor shows a document."""
+        document = Document(uri, version, text)
+        self._by_uri[uri] = document
+        if document.path is not None:
+            self._by_path[document.path] = document
+        self._announce()
+
+    def change(self, uri: str, version: int, text: str) -> None:
+        """The document has a new text. One that was never opened is opened."""
+        document = self.find(uri)
+        if document is None:
+            self.open(uri, version, text)
+            return
+        document.version = version
+        document.dirty = document.dirty or text != document.text
+        document.text = text
+        self._announce()
+
+    def save(self, uri: str) -> None:
+        """The document is on the disk as it is shown."""
+        if (document := self.find(uri)) is not None:
+            document.dirty = False
+
+    def close(self, uri: str) -> None:
+        """The editor shows the document no longer."""
+        document = self.find(uri)
+        if document is not None:
+            self._by_uri.pop(document.uri, None)
+            if document.path is not None and self._by_path.get(document.path) is document:
+                del self._by_path[document.path]
+        self._announce()
+
+    def find(self, uri: str) -> Document | None:
+        """The open document with this URI, however it is written."""
+        found = self._by_uri.get(uri)
+        if found is None and (path := real_path(uri)) is not None:
+            found = self._by_path.get(path)
+        return found
+
+    def at(self, path: Path) -> Document | None:
+        """The open document of a file."""
+        return self._by_path.get(os.path.realpath(path))
+
+    def versions(self) -> dict[str, int]:
+        """URI and version of each open document."""
+        return {uri: document.version for uri, document in self._by_uri.items()}
+
+    async def wait_for_change(self) -> None:
+        """Wait until any document is opened, changed or closed."""
+        if self._changed is None:
+            self._changed = asyncio.Event()
+        await self._changed.wait()
+
+    def _announce(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+
+def register(server: LymaServer) -> None:
+    """Register the methods of this subject."""
+    documents = server.documents
+
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        documents.open(document.uri, document.version, document.text)
+
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        document = params.text_document
+        if params.content_changes:  # with full sync the last one is the whole text
+            documents.change(document.uri, document.version, params.content_changes[-1].text)
+
+    def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        folders = server.client.folders
+        for folder in params.event.removed:
+            folders.pop(folder.uri, None)
+        for folder in params.event.added:
+            folders[folder.uri] = None
+
+    server.feature("textDocument/didOpen")(did_open)
+    server.feature("textDocument/didChange")(did_change)
+    server.feature("textDocument/didSave")(lambda params: documents.save(params.text_document.uri))
+    server.feature("textDocument/didClose")(lambda params: documents.close(params.text_document.uri))
+    server.feature("workspace/didChangeWorkspaceFolders")(did_change_folders)
+
+
+def _is_on_disk(path: str, text: str) -> bool:
+    """Whether the file holds `text`, line ends and a byte order mark aside: editors show neither as they are."""
+    try:
+        file = Path(path)
+        if file.stat().st_size > _COMPARED_LIMIT:
+            return True
+        stored = file.read_bytes().decode()
+    except (OSError, ValueError):
+        return False
+    return _plain(stored) == _plain(text)
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix(_MARK).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")

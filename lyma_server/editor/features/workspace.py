@@ -1,0 +1,154 @@
+"""The files as the editor sees them: what is open goes through it, everything else through the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pygls.exceptions import JsonRpcException
+
+from lyma_server.agent.disk import DiskWorkspace
+from lyma_server.agent.ports import FileText
+from lyma_server.editor.features.positions import split_lines, units
+from lyma_server.editor.features.uris import is_inside, real_path, to_path, to_uri
+from lyma_server.errors import EditConflict, ToolError
+
+if TYPE_CHECKING:
+    from lyma_server.agent.ports import FileChange
+    from lyma_server.editor.features.documents import Document
+    from lyma_server.editor.server import LymaServer
+    from lyma_server.protocol.base import Json
+    from lyma_server.protocol.messages import AskContext
+
+_EDITOR_S: Final = 30
+_ECHO_S: Final = 3
+"""How long an editor may take to tell of the change that it has just made; Neovim waits 150 ms on purpose."""
+
+
+class EditorWorkspace:
+    """Implements Workspace for one ask."""
+
+    def __init__(self, server: LymaServer, context: AskContext | None) -> None:
+        self._server = server
+        self._root = find_root(list(server.client.folders), context)
+        self._disk = DiskWorkspace(self._root)
+
+    @property
+    def root(self) -> Path | None:
+        """The folder that the client names, or the workspace folder that owns the active file."""
+        return self._root
+
+    def uri(self, path: Path) -> str:
+        """The URI as the client writes it where the file is open."""
+        document = self._server.documents.at(path)
+        return to_uri(path) if document is None else document.uri
+
+    def path(self, uri: str) -> Path:
+        """The absolute path of a `file:` URI. Raises UsageError for any other."""
+        return to_path(uri)
+
+    async def read(self, path: Path) -> FileText:
+        """A dirty buffer beats the disk; the disk beats a buffer that the person has not touched."""
+        document = self._server.documents.at(path)
+        if document is None:
+            return await self._disk.read(path)
+        if not document.dirty:
+            stored = await self._read_stored(path)
+            if stored is not None and not _same(stored.text, document.text):
+                return stored
+        return FileText(path, document.text, document.base, from_editor=True)
+
+    async def apply(self, change: FileChange) -> None:
+        """Make the change through the editor where the file is open. Raises EditConflict."""
+        document = self._server.documents.at(change.path)
+        if document is None or (change.base is not None and not change.base.startswith("buffer:")):
+            if document is not None and document.dirty:
+                raise EditConflict(f"{change.path} is open with changes that are not saved.")
+            await self._disk.apply(change)
+        elif change.base != document.base:
+            raise EditConflict(f"{change.path} has changed in the editor since it was read; read it again.")
+        elif change.text is None:
+            raise EditConflict(f"{change.path} is open in the editor; close it before it is deleted.")
+        else:
+            await self._edit(document, change.text)
+
+    async def _read_stored(self, path: Path) -> FileText | None:
+        try:
+            return await self._disk.read(path)
+        except ToolError:
+            return None
+
+    async def _edit(self, document: Document, text: str) -> None:
+        if document.text == text:
+            return
+        if not self._server.client.has("workspace.applyEdit"):
+            raise EditConflict(f"{document.uri} is open in an editor that takes no edits; close it and try again.")
+        edit = minimal_edit(document.text, text, self._server.client.position_encoding)
+        params = {"label": "Lyma", "edit": self._workspace_edit(document, edit)}
+        try:
+            async with asyncio.timeout(_EDITOR_S):
+                answer = await self._server.protocol.send_request_async("workspace/applyEdit", params)
+        except (JsonRpcException, TimeoutError) as problem:
+            raise EditConflict(f"The editor did not take the edit of {document.uri}.") from problem
+        if not isinstance(answer, dict) or answer.get("applied") is not True:
+            raise EditConflict(f"The editor refused the edit of {document.uri}; read it again.")
+        await self._verify(document, text)
+
+    def _workspace_edit(self, document: Document, edit: Json) -> Json:
+        if not self._server.client.has("workspace.workspaceEdit.documentChanges"):
+            return {"changes": {document.uri: [edit]}}
+        identity = {"uri": document.uri, "version": document.version}
+        return {"documentChanges": [{"textDocument": identity, "edits": [edit]}]}
+
+    async def _verify(self, document: Document, text: str) -> None:
+        """Wait until the editor shows what was sent. It may add a last line end of its own."""
+        try:
+            async with asyncio.timeout(_ECHO_S):
+                while not _same(document.text, text):
+                    await self._server.documents.wait_for_change()
+        except TimeoutError:
+            raise EditConflict(
+                f"The editor took the edit of {document.uri} and shows another text; read it again."
+            ) from None
+
+
+def find_root(folders: list[str], context: AskContext | None) -> Path | None:
+    """The root of an ask: the one that the client names; else the innermost workspace folder that owns the active file;
+    else the first folder. Without any folder, the active file's own.
+    """
+    if context is not None and context.root is not None:
+        return Path(os.path.realpath(to_path(context.root)))
+    known = [path for uri in folders if (path := real_path(uri)) is not None]
+    active = real_path(context.active.uri) if context is not None and context.active is not None else None
+    if active is not None:
+        owners = [folder for folder in known if is_inside(active, folder)]
+        if owners:
+            return Path(max(owners, key=len))
+        if not known:
+            return Path(active).parent
+    return Path(known[0]) if known else None
+
+
+def minimal_edit(old: str, new: str, encoding: str) -> Json:
+    """One LSP edit of whole lines that makes `new` of `old`: what both begin and end with stays untouched."""
+    before, after = split_lines(old), split_lines(new)
+    most = min(len(before), len(after))
+    head = next((index for index in range(most) if before[index] != after[index]), most)
+    most -= head
+    tail = next((index for index in range(most) if before[-1 - index] != after[-1 - index]), most)
+    end = len(before) - tail
+    start_at, end_at = _position(before, head, encoding), _position(before, end, encoding)
+    return {"range": {"start": start_at, "end": end_at}, "newText": "".join(after[head : len(after) - tail])}
+
+
+def _position(lines: list[str], index: int, encoding: str) -> Json:
+    """The beginning of a line, or the end of the text."""
+    if index < len(lines):
+        return {"line": index, "character": 0}
+    return {"line": len(lines) - 1, "character": units(lines[-1], encoding)}
+
+
+def _same(one: str, other: str) -> bool:
+    return one.replace("\r\n", "\n").removesuffix("\n") == other.replace("\r\n", "\n").removesuffix("\n")
