@@ -57,7 +57,7 @@ class SdkAdapter:
     def __init__(self, wire: Wire, connections: Connections) -> None:
         self._wire = wire
         self._connections = connections
-        self._clients: dict[tuple[str, str, str], Any] = {}
+        self._clients: dict[tuple[str, str, str], tuple[httpx2.AsyncClient, Any]] = {}
         self._imported = False
 
     async def warm_up(self) -> None:
@@ -113,12 +113,14 @@ class SdkAdapter:
     async def _client(self, provider: Provider, key: Key) -> Any:
         """Built once for each key: on shared connections that costs microseconds."""
         check_key(provider, key)
-        name = (provider.name, provider.base_url or "", key.fingerprint)
-        if name not in self._clients:
+        if not self._imported:
             await self.warm_up()
-            http = await self._connections.client(provider)
-            self._clients[name] = self._wire.build_client(provider, key, http)
-        return self._clients[name]
+        http = await self._connections.client(provider)
+        name = (provider.name, provider.base_url or "", key.fingerprint)
+        known = self._clients.get(name)
+        if known is None or known[0] is not http:
+            known = self._clients[name] = http, self._wire.build_client(provider, key, http)
+        return known[1]
 
 
 def _raw_response() -> type[httpx2.Response]:

@@ -26,7 +26,7 @@ BASE_URL = "https://api.anthropic.com"
 class AnthropicWire:
     """Anthropic's format and SDK."""
 
-    modules = ("anthropic",)
+    modules: tuple[str, ...] = ("anthropic",)
     chat_path = "/v1/messages"
     models_path = "/v1/models?limit=1000"
 

@@ -33,8 +33,8 @@ class Key:
 
     @property
     def fingerprint(self) -> str:
-        """What it is known by in state and ledger; empty where the server wants no key."""
-        return "" if self.secret is None else self.secret.fingerprint
+        """What it is known by in state and ledger; "-" where the server wants no key."""
+        return "-" if self.secret is None else self.secret.fingerprint
 
 
 @frozen
@@ -71,11 +71,15 @@ class Call:
 
 
 class AttemptFailed(Exception):
-    """An attempt failed. Only facts: `failure` may hold text of the server and so must not be shown as it stands."""
+    """An attempt failed. Only facts: `failure` may hold text of the server and so must not be shown as it stands.
 
-    def __init__(self, failure: Failure) -> None:
+    `public` is a sentence of our own, where there is more to say than the class of the failure tells.
+    """
+
+    def __init__(self, failure: Failure, public: str = "") -> None:
         super().__init__(failure.provider, failure.phase, failure.status)
         self.failure = failure
+        self.public = public
 
 
 @frozen

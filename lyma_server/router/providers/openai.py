@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from lyma_server.router.providers.base import Call, Key, Provider
     from lyma_server.router.providers.sse import ServerEvent
 
-BASE_URL = "https://api.openai.com/v1"
+# Where a provider is that names no place; the host of the model on board is never looked up.
+BASE_URLS = {"openai": "https://api.openai.com/v1", "embedded": "http://embedded/v1"}
 
 
 class OpenAIWire:
     """OpenAI's format and SDK."""
 
-    modules = ("openai",)
+    modules: tuple[str, ...] = ("openai",)
     chat_path = "/chat/completions"
     models_path = "/models"
 
@@ -38,7 +39,7 @@ class OpenAIWire:
 
         client = openai.AsyncOpenAI(
             api_key="none" if key.secret is None else key.secret.reveal(),
-            base_url=provider.base_url or BASE_URL,
+            base_url=provider.base_url or BASE_URLS[provider.api],
             timeout=http.timeout,
             max_retries=0,
             http_client=http,

@@ -57,6 +57,11 @@ def dialect_of(provider: Provider) -> Dialect:
     return DIALECTS.get(provider.name, Dialect())
 
 
+def thinks_unseen(provider: Provider, model: str) -> bool:
+    """Whether the model may think for minutes without a word of it: OpenAI's do, and show nothing."""
+    return dialect_of(provider) is DIALECTS["openai"] and not model.startswith(("gpt-3", "gpt-4"))
+
+
 def build_body(call: Call) -> dict[str, Json]:
     """The JSON body of a streamed call. Parameters that the model is known to refuse are left out."""
     dialect = dialect_of(call.provider)

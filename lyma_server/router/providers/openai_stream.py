@@ -72,10 +72,11 @@ class OpenAIAssembler:
         if not isinstance(body, dict) or body.get("error") or not body.get("choices"):
             raise BadPart(body)
         first = body["choices"][0]
-        if not isinstance(first, dict) or not isinstance(first.get("message"), dict):
+        message = first.get("message") or first.get("delta") if isinstance(first, dict) else None
+        if not isinstance(message, dict):
             raise BadPart(body)
         reason = first.get("finish_reason") or "stop"
-        choice = {"delta": first["message"], "finish_reason": reason, "usage": first.get("usage")}
+        choice = {"delta": message, "finish_reason": reason, "usage": first.get("usage")}
         return self.feed({"choices": [choice], "usage": body.get("usage")})
 
     def completed(self) -> Completed:
