@@ -15,7 +15,6 @@ from lyma_server.protocol.messages import AskParams
 from lyma_server.terminal.attach import mentioned_files, named_file, with_files
 from lyma_server.terminal.notes import STOPPED, summary
 from lyma_server.terminal.person import TerminalPerson
-from lyma_server.terminal.place import workspace_root
 from lyma_server.terminal.plain import plain, styled
 from lyma_server.terminal.printer import Printer
 from lyma_server.terminal.stop import Stop
@@ -92,7 +91,7 @@ async def _ask(args: Namespace, content: str | tuple[Block, ...], folder: Path) 
 async def _turn(args: Namespace, core: Core, content: str | tuple[Block, ...], folder: Path) -> int:
     from lyma_server.agent.disk import DiskWorkspace
 
-    workspace = DiskWorkspace(workspace_root(folder, os.environ))
+    workspace = DiskWorkspace(folder)
     params = AskParams(
         prompt=content,
         session=_last_session(core, workspace) if args.latest else args.session,
@@ -134,8 +133,7 @@ def _conclude(args: Namespace, printer: Printer, result: AskResult) -> None:
 
 
 def _last_session(core: Core, workspace: DiskWorkspace) -> str:
-    root = workspace.root
-    session = core.agent.sessions.latest(None if root is None else workspace.uri(root))
+    session = core.agent.sessions.latest(None if workspace.root is None else workspace.uri(workspace.root))
     if session is None:
         raise UsageError("There is no earlier session in this folder; leave --continue out to begin one.")
     return session

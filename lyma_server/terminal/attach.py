@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from lyma_server.errors import UsageError
 from lyma_server.protocol.messages import FileBlock, TextBlock
+from lyma_server.terminal.plain import plain_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from lyma_server.protocol.messages import Block
 
@@ -25,10 +26,10 @@ def named_file(reference: str, folder: Path) -> FileBlock:
     block = _find(reference, folder)
     if block is not None:
         return block
-    path = folder / Path(reference).expanduser()
-    if path.is_dir():
-        raise UsageError(f"{reference} is a folder; name the files in it that should go along.")
-    raise UsageError(f"There is no file {reference}; paths are taken from {folder}.")
+    shown = plain_line(reference)
+    if _real(reference, folder, Path.is_dir):
+        raise UsageError(f"{shown} is a folder; name the files in it that should go along.")
+    raise UsageError(f"There is no file {shown}; paths are taken from {folder}.")
 
 
 def mentioned_files(prompt: str, folder: Path) -> tuple[FileBlock, ...]:
@@ -48,11 +49,11 @@ def with_files(prompt: str, files: Iterable[FileBlock]) -> str | tuple[Block, ..
 
 
 def _find(reference: str, folder: Path) -> FileBlock | None:
-    whole = _regular(reference, folder)
+    whole = _real(reference, folder, Path.is_file)
     if whole is not None:
         return FileBlock(uri=whole.as_uri())
     match = LINES.fullmatch(reference)
-    path = _regular(match["path"], folder) if match else None
+    path = _real(match["path"], folder, Path.is_file) if match else None
     if match is None or path is None:
         return None
     first, last = int(match["first"]), int(match["last"] or match["first"])
@@ -61,12 +62,12 @@ def _find(reference: str, folder: Path) -> FileBlock | None:
     return FileBlock(uri=path.as_uri(), first_line=first, last_line=last)
 
 
-def _regular(name: str, folder: Path) -> Path | None:
-    """The real path of a file, links followed since the user named it."""
+def _real(name: str, folder: Path, is_kind: Callable[[Path], bool]) -> Path | None:
+    """The real path of what the user named, links followed, if it is of that kind."""
     if "\0" in name:
         return None
     try:
         path = (folder / Path(name).expanduser()).resolve()
-        return path if path.is_file() else None
+        return path if is_kind(path) else None
     except (OSError, RuntimeError):
         return None
