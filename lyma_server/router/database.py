@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS learned (
     provider TEXT, fingerprint TEXT, account TEXT, at REAL, PRIMARY KEY (provider, fingerprint)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempts (
     at REAL, session TEXT, provider TEXT, key TEXT, model TEXT, class TEXT, ms INTEGER, input_tokens INTEGER,
-    output_tokens INTEGER, cached_tokens INTEGER, cost_micros INTEGER, estimated INTEGER);
+    output_tokens INTEGER, cached_tokens INTEGER, cost_micros INTEGER, estimated INTEGER, writer TEXT, number INTEGER);
 CREATE INDEX IF NOT EXISTS attempts_at ON attempts (at);
 """
 
