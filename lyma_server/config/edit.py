@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import frozen
 
-from lyma_server.config import environment, file, load, places, shape, splice
+from lyma_server.config import complete, environment, file, load, places, presets, shape, splice
 from lyma_server.config.mistakes import Mistake, dotted, sentence
 from lyma_server.config.store import locked, replace
 from lyma_server.errors import ConfigError, UsageError
@@ -55,17 +55,28 @@ def set_value(home: Home, key: str, text: str, environ: Mapping[str, str] | None
 def add_key(
     home: Home, provider: str, key: Secret, account: str | None = None, environ: Mapping[str, str] | None = None
 ) -> None:
-    """Add a key, or a reference to one, after those that the provider has in the file."""
+    """Add a key, or a reference to one, after those that the provider has in the file.
+
+    Where it has none there, references to those in the vendor's own variable are written first: they count only as long
+    as the file has none, and would be lost.
+    """
     entry: Document = {"value": key.reveal()} | ({"account": account} if account else {})
     mistakes: list[Mistake] = []
     shape.key_kind().read(entry, (f"a key of {provider}",), mistakes)
     _refuse(mistakes)
-    _edit(home, lambda document, old: _addition(document, old, provider, entry), environ or {})
+    usual = presets.PRESETS[provider].key_variable if provider in presets.PRESETS else None
+    first = [f"env:{name}" for name in complete.keys_in_environment(usual, environ or {})] if usual else []
+    _edit(home, lambda document, old: _addition(document, old, (provider, first), entry), environ or {})
 
 
 def remove_key(home: Home, provider: str, number: int, environ: Mapping[str, str] | None = None) -> None:
     """Remove the key with this number, counted from 1 in the order of the file."""
     _edit(home, lambda document, old: _removal(document, old, provider, number), environ or {})
+
+
+def remove_last_key(home: Home, provider: str, environ: Mapping[str, str] | None = None) -> None:
+    """Take back the key that was added last."""
+    _edit(home, lambda document, old: _removal(document, old, provider, None), environ or {})
 
 
 def _edit(home: Home, change_of: Callable[[Document, str], Change], environ: Mapping[str, str]) -> None:
@@ -103,7 +114,8 @@ def _assignment(document: Document, text: str, path: tuple[str, ...], value: Any
     return Change(document, splice.with_value(text, path, value))
 
 
-def _addition(document: Document, text: str, provider: str, entry: Document) -> Change:
+def _addition(document: Document, text: str, whose: tuple[str, list[str]], entry: Document) -> Change:
+    provider, first = whose
     table = _provider_table(document, provider)
     if any(_value_of(each) == entry["value"] for each in (*table.get("keys", ()), *table.get("key", ()))):
         raise UsageError(f"{provider} has this key already; nothing was changed.")
@@ -115,12 +127,13 @@ def _addition(document: Document, text: str, provider: str, entry: Document) -> 
     if table.get("key"):
         table["key"].append(entry)
         return Change(document, splice.with_element(text, (*path[:-1], "key"), entry))
-    return _assignment(document, text, path, [short])
+    return _assignment(document, text, path, [*(name for name in first if name != short), short])
 
 
-def _removal(document: Document, text: str, provider: str, number: int) -> Change:
+def _removal(document: Document, text: str, provider: str, number: int | None) -> Change:
     table = _provider_table(document, provider)
     entries = [(name, position) for name in table if name in {"keys", "key"} for position in range(len(table[name]))]
+    number = len(entries) if number is None else number
     if not 1 <= number <= len(entries):
         held = f"it has {len(entries)}" if entries else "it has none in the file"
         raise UsageError(f"{provider} has no key {number}; {held}. `lyma keys list` shows them.")

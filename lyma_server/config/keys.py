@@ -46,9 +46,12 @@ def resolve_keys(
 
 
 def describe(key: KeySettings) -> str:
-    """Name a key without giving it away: the reference that it is, or its masked value."""
+    """Name a key without giving it away: its variable, the first word of its command, or its masked value."""
     text = key.value.reveal()
-    return text if text.startswith((_VARIABLE, _COMMAND)) else key.value.masked
+    if text.startswith(_COMMAND):
+        program, *arguments = text.removeprefix(_COMMAND).split(maxsplit=1) or [""]
+        return f"{_COMMAND}{program}{' …' if arguments else ''}"
+    return text if text.startswith(_VARIABLE) else key.value.masked
 
 
 def _keys_of(name: str, settings: Settings, resolver: _Resolver) -> Iterator[ResolvedKey]:

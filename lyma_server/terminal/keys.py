@@ -1,0 +1,97 @@
+"""`lyma keys`: list, add and remove keys."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from lyma_server.config.paths import Home
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from lyma_server.config.load import Loaded
+    from lyma_server.terminal.commands import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """`lyma keys list | add PROVIDER [--account NAME] | remove PROVIDER NUMBER`."""
+    parser = subparsers.add_parser(
+        "keys",
+        description="List, add and remove keys. A key is read unseen from the terminal, or from stdin; never from the "
+        "command line, which other programs can read.",
+        epilog="Examples: lyma keys add anthropic; pass show openai | lyma keys add openai --account work; "
+        "echo env:OPENAI_API_KEY | lyma keys add openai; lyma keys remove openai 2.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="list|add|remove", required=True)
+    actions.add_parser("list", description="List the keys of each provider, masked, with where each comes from.")
+    add = actions.add_parser("add", description="Add a key: itself, env:NAME, or cmd:COMMAND (its output is the key).")
+    add.add_argument("provider", metavar="PROVIDER", help="such as anthropic")
+    add.add_argument("--account", metavar="NAME", help="keys of one account share its limits")
+    remove = actions.add_parser("remove", description="Remove a key by its number in `lyma keys list`.")
+    remove.add_argument("provider", metavar="PROVIDER")
+    remove.add_argument("number", metavar="NUMBER", type=int)
+
+
+def run(args: Namespace) -> int:
+    """Do what `args.action` says."""
+    return {"list": _list, "add": _add, "remove": _remove}[args.action](args)
+
+
+def _list(_args: Namespace) -> int:
+    from lyma_server.config.load import load_settings
+    from lyma_server.terminal.table import table
+
+    rows = list(_rows(load_settings(os.environ, Home.find(os.environ))))
+    if rows:
+        sys.stdout.write(table(("provider", "number", "key", "account", "from"), rows))
+    else:
+        sys.stdout.write("There are no keys; `lyma keys add PROVIDER` adds one, `lyma setup` helps to choose.\n")
+    return 0
+
+
+def _rows(loaded: Loaded) -> Iterator[tuple[str, str, str, str, str]]:
+    from lyma_server.config.keys import describe
+
+    for name, provider in loaded.settings.providers.items():
+        source = loaded.sources[f"providers.{name}.keys"]
+        for number, key in enumerate(provider.keys, 1):
+            place = source.where if source.kind == "file" else source.kind
+            shown = describe(key)
+            yield name, str(number), shown + _unset(shown), key.account or "-", place
+
+
+def _unset(name: str) -> str:
+    kind, _, variable = name.partition(":")
+    return " (not set)" if kind == "env" and not os.environ.get(variable) else ""
+
+
+def _add(args: Namespace) -> int:
+    from lyma_server.config.edit import add_key
+    from lyma_server.terminal.secret_input import read_key
+
+    home = Home.find(os.environ)
+    add_key(home, args.provider, read_key(f"Key for {args.provider} (not shown): "), args.account, os.environ)
+    sys.stdout.write(f"Added a key for {args.provider} to {home.config}.\n")
+    _warn_of_variable(args.provider)
+    return 0
+
+
+def _remove(args: Namespace) -> int:
+    from lyma_server.config.edit import remove_key
+
+    home = Home.find(os.environ)
+    remove_key(home, args.provider, args.number, os.environ)
+    sys.stdout.write(f"Removed key {args.number} of {args.provider} from {home.config}.\n")
+    _warn_of_variable(args.provider)
+    return 0
+
+
+def _warn_of_variable(provider: str) -> None:
+    from lyma_server.config.environment import variable_of
+
+    variable = variable_of(("providers", provider, "keys"))
+    if os.environ.get(variable):
+        sys.stderr.write(f"The variable {variable} is set and wins over the keys in the file.\n")

@@ -1,0 +1,25 @@
+"""Whether a provider can be asked: its list of models costs nothing and needs a key that works."""
+
+from __future__ import annotations
+
+import os
+
+from lyma_server.errors import LymaError
+
+
+async def probe(provider: str) -> str | None:
+    """Ask for the models of a configured provider. Returns the sentence that says what is wrong, null if nothing is."""
+    from lyma_server.compose import build_core
+
+    try:
+        core = build_core(os.environ, {"order": provider})
+        problems = [key.problem for key in core.keys[provider] if key.problem]
+        if problems:
+            return problems[0]
+        try:
+            result = await core.router.models(provider)
+        finally:
+            await core.close()
+    except LymaError as error:
+        return error.message
+    return result.failures[0].message if result.failures else None

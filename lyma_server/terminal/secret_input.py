@@ -1,0 +1,38 @@
+"""How a key comes in: typed unseen on a terminal, or on stdin. Never on a command line, which others can read."""
+
+from __future__ import annotations
+
+import sys
+import termios
+
+from lyma_server.errors import UsageError
+from lyma_server.secret import Secret
+
+LONGEST = 1 << 16
+"""In characters. No key is longer, and a wrong file may be."""
+
+
+def read_key(prompt: str) -> Secret:
+    """Read one key. Raises UsageError where there is none, or no way to keep it from being seen."""
+    return one_key(read_unseen(prompt) if sys.stdin.isatty() else sys.stdin.read(LONGEST + 1))
+
+
+def one_key(text: str) -> Secret:
+    """Take the only key in `text`. Raises UsageError where there is none, or more than one."""
+    words = text.split()
+    if not words:
+        raise UsageError("No key was given; nothing was changed.")
+    if len(text) > LONGEST or (len(words) > 1 and not text.startswith("cmd:")):
+        raise UsageError("More than one key was given; add them one at a time. Nothing was changed.")
+    return Secret(text.strip())
+
+
+def read_unseen(prompt: str) -> str:
+    """Read a line from the terminal without showing it. Raises EOFError at its end, UsageError where it cannot hide."""
+    import getpass
+
+    try:
+        termios.tcgetattr(sys.stdin.fileno())
+        return getpass.getpass(prompt)
+    except (termios.error, OSError, getpass.GetPassWarning) as error:
+        raise UsageError("This terminal cannot hide what is typed; pipe the key in instead.") from error
