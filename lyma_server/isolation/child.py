@@ -20,7 +20,7 @@ from lyma_server.isolation.launch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
 GRACE_S = 0.5
 POLL_S = 0.01
@@ -93,7 +93,7 @@ class Child:
             except BlockingIOError:
                 await self._until_ready(pipe.fileno(), write=True)
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes]:
         """What it says on stdout, line by line without the line end. A line over 1 MiB comes in pieces."""
         rest = b""
         while (pipe := self._process.stdout) is not None and not pipe.closed:
