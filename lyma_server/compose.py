@@ -15,9 +15,11 @@ from lyma_server.config.presets import EMBEDDED
 from lyma_server.errors import ConfigError, UsageError
 from lyma_server.protocol.base import evolve
 from lyma_server.protocol.messages import KeyStatus, ProviderStatus
+from lyma_server.router.database import Database
 from lyma_server.router.providers.base import Key, Provider
 from lyma_server.router.providers.embedded_process import EmbeddedServer
 from lyma_server.router.router import Router
+from lyma_server.router.state import State
 from lyma_server.secret import Redactor
 
 if TYPE_CHECKING:
@@ -106,7 +108,8 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
     settings = loaded.settings
     keys = resolve_keys(settings, environ, lambda command: run_key_command(command, environ), settings.order)
     redactor = Redactor(key.secret for each in keys.values() for key in each if key.secret)
-    router = Router(_providers(settings, keys), settings, launcher=_embedded(settings))
+    state = State(Database(home.state_db))
+    router = Router(_providers(settings, keys), settings, state, launcher=_embedded(settings))
     sessions = SessionStore(home.sessions, settings.sessions.keep_days)
     agent = Agent(router, sessions, settings.agent, redactor, home.root)
     return Core(loaded, home, keys, router, agent, redactor)
