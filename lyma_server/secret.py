@@ -305,19 +305,24 @@ def _base64_at(shift: int, alphabet: bytes) -> Callable[[str], str]:
     return encode
 
 
-def _url_quoted(value: str) -> str:
-    return urllib.parse.quote(value, safe="", errors="surrogatepass")
+def _url_quoted(safe: str, space: str, *, lower: bool) -> Callable[[str], str]:
+    """URL encoding in one of its dialects: what stays as it is, how a space is written, the case of the digits."""
 
+    def encode(value: str) -> str:
+        quoted = urllib.parse.quote(value, safe=safe, errors="surrogatepass").replace("%20", space)
+        return re.sub(r"%..", lambda escape: escape[0].lower(), quoted) if lower else quoted
 
-def _url_quoted_in_lower_case(value: str) -> str:
-    return re.sub(r"%..", lambda escape: escape[0].lower(), _url_quoted(value))
+    return encode
 
 
 _ENCODERS: Final[tuple[Callable[[str], str], ...]] = (
     str,
-    _url_quoted,
-    _url_quoted_in_lower_case,
-    lambda value: urllib.parse.quote_plus(value, errors="surrogatepass"),
+    *(
+        _url_quoted(safe, space, lower=lower)
+        for safe in ("", "/", "!*'()")
+        for space in ("%20", "+")
+        for lower in (False, True)
+    ),
     lambda value: json.dumps(value)[1:-1],
     lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
     *(_base64_at(shift, alphabet) for shift in range(3) for alphabet in (b"+/", b"-_")),

@@ -38,9 +38,12 @@ def read_text(path: FilePath) -> str | None:
         if error.errno == errno.ELOOP:
             raise _refusal(path, "is a symbolic link; put the file itself there") from error
         raise _refusal(path, f"cannot be opened ({error.strerror})") from error
-    with open(descriptor, "rb", closefd=True) as file:  # noqa: PTH123 - it is a descriptor
+    try:
         _check(path, os.fstat(descriptor))
-        content = file.read(LARGEST_FILE + 1)
+        with open(descriptor, "rb", closefd=False) as file:  # noqa: PTH123 - it is a descriptor
+            content = file.read(LARGEST_FILE + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > LARGEST_FILE:
         raise _refusal(path, f"is larger than {LARGEST_FILE} bytes; it should hold settings only")
     try:
