@@ -40,7 +40,7 @@ def read_text(path: FilePath) -> str | None:
         raise _refusal(path, f"cannot be opened ({error.strerror})") from error
     try:
         _check(path, os.fstat(descriptor))
-        with open(descriptor, "rb", closefd=False) as file:  # noqa: PTH123 - it is a descriptor
+        with open(descriptor, "rb", closefd=False) as file:
             content = file.read(LARGEST_FILE + 1)
     finally:
         os.close(descriptor)
