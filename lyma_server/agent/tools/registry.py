@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lyma_server.agent.tools.changing import DELETE_FILE, EDIT_FILE, WRITE_FILE
 from lyma_server.agent.tools.reading import READ_FILE
+from lyma_server.agent.tools.searching import LIST_FILES, SEARCH
 from lyma_server.router.chat import ToolSpec
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from lyma_server.agent.tools.base import Tool
 
-TOOLS: tuple[Tool, ...] = (READ_FILE, EDIT_FILE, WRITE_FILE, DELETE_FILE)
+TOOLS: tuple[Tool, ...] = (READ_FILE, LIST_FILES, SEARCH, EDIT_FILE, WRITE_FILE, DELETE_FILE)
 
 
 def specifications(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
