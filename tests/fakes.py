@@ -6,10 +6,12 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from attrs import define, field
 
+from lyma_server.agent.agent import Agent
 from lyma_server.agent.ports import (
     ApprovalReply,
     ApprovalRequest,
@@ -19,8 +21,11 @@ from lyma_server.agent.ports import (
     OnAttempt,
     Question,
 )
+from lyma_server.agent.session import SessionStore
+from lyma_server.config.model import AgentSettings
 from lyma_server.errors import EditConflict, UsageError
-from lyma_server.protocol.events import Attempt, Event, EventBody, Usage
+from lyma_server.protocol.events import Attempt, Event, EventBody, ItemCompleted, Usage
+from lyma_server.protocol.messages import AskParams, AskResult
 from lyma_server.router.chat import (
     Block,
     ChatEvent,
@@ -36,7 +41,13 @@ from lyma_server.router.chat import (
     ToolCall,
     ToolCallDelta,
 )
+from lyma_server.secret import Redactor, Secret
 
+if TYPE_CHECKING:
+    from lyma_server.agent.turn import Turn
+
+KEY = "sk-test-0123456789abcdefghij"
+"""A key that the redactor of a desk knows."""
 ORIGIN = Origin("fake", "model-1")
 Step = ChatEvent | Attempt | BaseException | Callable[[], object]
 """One step of a script: an event to yield, an attempt to tell, an error to raise, or something to call (and await)."""
@@ -166,3 +177,26 @@ class Ears:
     @property
     def types(self) -> list[str]:
         return [event.body.type for event in self.events]
+
+
+class Desk:
+    """An agent with everything it needs; one per test."""
+
+    def __init__(self, home: Path, *scripts, files=None, settings=None, says: bool | None = True) -> None:
+        self.router = FakeRouter(*scripts)
+        self.workspace = FakeWorkspace(home / "work", files)
+        self.person = FakePerson(says)
+        self.sessions = SessionStore(home / "home" / "sessions")
+        self.redactor = Redactor([Secret(KEY)])
+        self.agent = Agent(self.router, self.sessions, settings or AgentSettings(), self.redactor, home / "home")
+        self.ears = Ears()
+
+    def start(self, prompt="Hello", **params) -> Turn:
+        return self.agent.start(AskParams(prompt=prompt, **params), self.workspace, self.person, self.ears)
+
+    async def ask(self, prompt="Hello", **params) -> AskResult:
+        return await self.start(prompt, **params).result()
+
+    def completed(self, kind: type) -> list:
+        items = [body.item for body in self.ears.bodies if isinstance(body, ItemCompleted)]
+        return [item for item in items if isinstance(item, kind)]

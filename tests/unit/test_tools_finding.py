@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from lyma_server.agent.tools import finding
 from lyma_server.agent.tools.finding import Match, Wanted, find_files, find_matches
 from lyma_server.errors import ToolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RIPGREP = pytest.param("rg", marks=pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed"))
 
