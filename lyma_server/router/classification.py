@@ -110,7 +110,7 @@ _LOAD = (
 _ACCESS = (
     Row(
         statuses=(0, 400, 401, 403),
-        message=r"(?:invalid|incorrect) api.?key|api.?key (?:not|is not|is in)valid",
+        message=r"(?:invalid|incorrect) api.?key|api.?key (?:is )?(?:not |in)valid",
         class_="auth_invalid",
     ),
     Row(code=r"unsupported_country", class_="region_denied"),
