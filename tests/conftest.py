@@ -1,4 +1,4 @@
-"""What every test stands on: this checkout for subprocesses, a home of its own, and nobody's keys."""
+"""What every test stands on: this checkout for subprocesses, a home of its own, nobody's keys, and a watch over it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,32 @@ from uuid import uuid4
 
 import pytest
 
+pytest_plugins = ["tests.guards", "tests.skips"]
+
 ROOT = Path(__file__).resolve().parents[1]
-VENDORS = ("ANTHROPIC_", "OPENAI_", "DEEPSEEK_", "DASHSCOPE_", "MOONSHOT_", "LYMA_")
+FOREIGN = ("ANTHROPIC_", "OPENAI_", "DEEPSEEK_", "DASHSCOPE_", "MOONSHOT_", "LYMA_", "XDG_")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a variable of whoever runs the tests could change what they see."""
+    return name.startswith(FOREIGN) or name.endswith("_API_KEY") or name.upper() in {*PROXIES, "NO_COLOR"}
 
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Subprocesses import this checkout; Lyma's home is fresh; no variable of the developer's reaches a test."""
-    for name in os.environ:
-        if name.startswith(VENDORS):
+    """Subprocesses import this checkout; the home is fresh; no variable of the developer's reaches a test."""
+    for name in list(os.environ):
+        if is_foreign(name):
             monkeypatch.delenv(name)
+    home = tmp_path_factory.getbasetemp() / f"home-{uuid4().hex}"
+    home.mkdir()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("LYMA_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid4().hex}"))
-    for name in ("NO_COLOR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LYMA_HOME", str(home / ".lyma"))
+
+
+@pytest.fixture
+def lyma_env(_own_environment: None) -> dict[str, str]:
+    """The environment for a subprocess that runs this checkout."""
+    return dict(os.environ)

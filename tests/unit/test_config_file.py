@@ -107,7 +107,7 @@ def test_a_file_of_another_user_is_refused(home):
     assert refusal(home) == f"{home.config} belongs to another user; run: {remedy}."
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
+@pytest.mark.skipif(os.geteuid() == 0, reason="needs a plain user: root may open everything")
 def test_a_file_that_its_owner_may_not_read_is_refused(home):
     home.config.chmod(0)
     assert "cannot be opened (Permission denied)" in refusal(home)

@@ -57,9 +57,18 @@ async def all_gone(pids: list[int]) -> None:
 
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind():
-    before = open_descriptors(), children()
+    before = open_descriptors()
     yield
-    assert (open_descriptors(), children()) == before
+    assert open_descriptors() == before
+
+
+async def test_what_has_ended_is_collected():
+    before = children()
+    await both(["true"])
+    child = start_child(["true"])
+    await child.wait()
+    await child.stop()
+    assert children() == before
 
 
 async def test_the_output_and_the_status_come_back():

@@ -116,13 +116,11 @@ class EmbeddedServer:
     async def _until_ready(self, child: Child, model: Path) -> None:
         try:
             async with asyncio.timeout(START_S):
-                async with aclosing(child.lines()) as lines:
-                    async for line in lines:
-                        if line == b"ready":
-                            return
+                if await _says_ready(child):
+                    return
+                status = await child.wait()
         except TimeoutError:
             raise ProviderError(f"The embedded model {model.name} was not ready within {START_S} s.") from None
-        status = await child.wait()
         raise ProviderError(
             f"The embedded model {model.name} could not be started (exit status {status}); is it a whole GGUF file?",
             detail=child.stderr,
@@ -137,6 +135,15 @@ class EmbeddedServer:
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _says_ready(child: Child) -> bool:
+    """Whether it came to listen; False when it has closed its stdout without."""
+    async with aclosing(child.lines()) as lines:
+        async for line in lines:
+            if line == b"ready":
+                return True
+    return False
 
 
 def _socket_in(folder: Path) -> Path:
