@@ -67,7 +67,8 @@ def _is_address(text: str) -> bool:
 
 def _with_giver(layers: Layers, mistake: Mistake) -> Mistake:
     setting = tuple(step for step in mistake.path if isinstance(step, str))
-    source = layers.sources.get(setting)
+    beside = (source for path, source in layers.sources.items() if path[:-1] == setting[:-1] and len(path) > 1)
+    source = layers.sources.get(setting) or next(beside, None)
     return evolve(mistake, given_by=source.where) if source and source.kind in {"environment", "flag"} else mistake
 
 

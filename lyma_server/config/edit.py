@@ -62,7 +62,7 @@ def add_key(
     """
     entry: Document = {"value": key.reveal()} | ({"account": account} if account else {})
     mistakes: list[Mistake] = []
-    shape.key_kind().read(entry, (f"a key of {provider}",), mistakes)
+    shape.key_kind().read(key.reveal(), (f"a key of {provider}",), mistakes)
     _refuse(mistakes)
     usual = presets.PRESETS[provider].key_variable if provider in presets.PRESETS else None
     first = [f"env:{name}" for name in complete.keys_in_environment(usual, environ or {})] if usual else []

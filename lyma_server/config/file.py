@@ -118,7 +118,8 @@ def _read_named(
     for name, table in value.items() if _is_table(value, path, mistakes) else ():
         here = (*path, name)
         if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-            mistakes.append(Mistake(path, "holds a name with other characters than letters, digits, - and _"))
+            problem = "holds a name with other characters than letters, digits, - and _"
+            mistakes.append(Mistake(path, problem, "letters, digits, - and _"))
         elif _is_table(table, here, mistakes):
             values[here] = section.cls
             _read_section(section.cls, table, here, values, mistakes)

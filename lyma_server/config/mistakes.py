@@ -42,7 +42,7 @@ def error_of(mistakes: Iterable[Mistake], file: str, text: str) -> ConfigError:
     first, *others = _with_lines(mistakes, text)
     error = ConfigError(
         "\n".join(_sentence(mistake, file) for mistake in (first, *others)),
-        key=dotted(first.path),
+        key=".".join(step for step in first.path if isinstance(step, str)) or first.given_by,
         expected=first.expected,
         others=[_sentence(other, file) for other in others],
     )

@@ -104,8 +104,11 @@ def _find(text: str, path: Path) -> tuple[TOMLDocument | None, Any]:
 
 def _at(document: TOMLDocument, path: Path) -> Any:
     node: Any = document
+    table = node
     for step in path:
-        node = node[step]
+        table, node = node, node[step]
+    if isinstance(node, bool):  # tomlkit unwraps these, and only these
+        return getattr(table, "value", table).item(path[-1])
     return node
 
 
