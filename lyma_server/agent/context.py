@@ -73,6 +73,8 @@ async def gather(
 ) -> Context:
     """All of it. `names` are the files of instructions to look for, of which the first that exists is sent.
 
+    Only in a prompt that is one string does `@path` name a file: blocks may hold what others wrote, a diff for example.
+
     Raises UsageError where a file that was asked for cannot be sent.
     """
     gathering = Gathering(workspace, bounds)
@@ -81,7 +83,7 @@ async def gather(
         if isinstance(block, FileBlock):
             await _add_file_block(gathering, block)
     prompt = prompt_text(params.prompt)
-    for mention in mentions(prompt):
+    for mention in mentions(prompt) if isinstance(params.prompt, str) else ():
         await _add_mention(gathering, mention)
     if params.context is not None:
         await _add_editor(gathering, params.context)

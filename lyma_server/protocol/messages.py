@@ -95,7 +95,8 @@ class AskBudget:
 
 @message
 class AskParams:
-    """A prompt and all that goes with it. `session` continues a conversation. `provider` pins: nothing is sent elsewhere;
+    """A prompt and all that goes with it. In a `prompt` that is a string, `@path` and `@path:3-9` name files to send along;
+    in blocks nothing is interpreted. `session` continues a conversation. `provider` pins: nothing is sent elsewhere;
     `prefer` is only tried first. `tools` false answers without any.
     """
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lyma_server.errors import LymaError, UsageError
 from lyma_server.protocol.convert import error_data, unstructure
 from lyma_server.protocol.messages import AskParams
-from lyma_server.terminal.attach import mentioned_files, named_file, with_files
+from lyma_server.terminal.attach import content_of, named_file
 from lyma_server.terminal.notes import STOPPED, summary
 from lyma_server.terminal.person import TerminalPerson
 from lyma_server.terminal.plain import plain, styled
@@ -23,7 +23,7 @@ from lyma_server.terminal.view import JsonView, LiveView, WholeView, json_line
 if TYPE_CHECKING:
     from lyma_server.agent.disk import DiskWorkspace
     from lyma_server.compose import Core
-    from lyma_server.protocol.messages import AskResult, Block, FileBlock
+    from lyma_server.protocol.messages import AskResult, Block
     from lyma_server.terminal.commands import Subparsers
     from lyma_server.terminal.view import View
 
@@ -66,8 +66,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     """Ask and return the exit code."""
     folder = Path.cwd()
-    prompt, files = _prompt(args.prompt, folder)
-    content = with_files(prompt, [*(named_file(reference, folder) for reference in args.file), *files])
+    typed, piped = _prompt(args.prompt)
+    content = content_of(typed, piped, [named_file(reference, folder) for reference in args.file], folder)
     try:
         return asyncio.run(_ask(args, content, folder))
     except LymaError as error:
@@ -139,15 +139,12 @@ def _last_session(core: Core, workspace: DiskWorkspace) -> str:
     return session
 
 
-def _prompt(words: list[str], folder: Path) -> tuple[str, tuple[FileBlock, ...]]:
-    """The prompt, and the files that its typed part mentions (what comes from stdin mentions none)."""
+def _prompt(words: list[str]) -> tuple[str, str]:
+    """What was typed, and what came through stdin."""
     if not words and sys.stdin.isatty():
         raise UsageError('There is nothing to ask. Try `lyma ask "what does this project do?"`.')
-    typed = [word for word in words if word != "-"]
-    parts = [" ".join(typed)]
-    if "-" in words or not words:
-        parts.append(sys.stdin.buffer.read().decode(errors="replace"))
-    prompt = "\n\n".join(part for part in parts if part.strip())
-    if not prompt:
+    typed = " ".join(word for word in words if word != "-")
+    piped = "" if words and "-" not in words else sys.stdin.buffer.read().decode(errors="replace")
+    if not typed.strip() and not piped.strip():
         raise UsageError("There is nothing to ask: the prompt is empty.")
-    return prompt, mentioned_files(parts[0], folder)
+    return typed, piped

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lyma_server.agent.mentions import mentions
 from lyma_server.errors import UsageError
 from lyma_server.protocol.messages import FileBlock, TextBlock
 from lyma_server.terminal.plain import plain_line
@@ -13,12 +14,10 @@ from lyma_server.terminal.plain import plain_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from lyma_server.agent.mentions import Mention
     from lyma_server.protocol.messages import Block
 
-MENTION = re.compile(r"(?:(?<=\s)|^)@([^\s@]+)")
 LINES = re.compile(r"(?P<path>.+):(?P<first>\d+)(?:-(?P<last>\d+))?", re.DOTALL)
-CLOSING = ".,;:!?)]}'\""
-"""What may follow a path in a sentence."""
 
 
 def named_file(reference: str, folder: Path) -> FileBlock:
@@ -32,20 +31,25 @@ def named_file(reference: str, folder: Path) -> FileBlock:
     raise UsageError(f"There is no file {shown}; paths are taken from {folder}.")
 
 
-def mentioned_files(prompt: str, folder: Path) -> tuple[FileBlock, ...]:
-    """The files that `@path` names; an @ that names no file is plain text."""
-    found: dict[FileBlock, None] = {}
-    for match in MENTION.finditer(prompt):
-        block = _find(match[1], folder) or _find(match[1].rstrip(CLOSING), folder)
-        if block is not None:
-            found[block] = None
-    return tuple(found)
+def content_of(typed: str, piped: str, named: Iterable[FileBlock], folder: Path) -> str | tuple[Block, ...]:
+    """The prompt as it goes to the agent, which finds `@path` in a plain string by itself.
+
+    Blocks are sent where something else goes along; then `@path` is looked for here, and only in what was typed: what
+    comes through a pipe may be anybody's, and must not make Lyma send files.
+    """
+    files = tuple(named)
+    if not files and not piped.strip():
+        return typed
+    files += tuple(filter(None, (_mentioned(mention, folder) for mention in mentions(typed))))
+    texts = tuple(TextBlock(text=text) for text in (typed, piped) if text.strip())
+    return (*texts, *dict.fromkeys(files))
 
 
-def with_files(prompt: str, files: Iterable[FileBlock]) -> str | tuple[Block, ...]:
-    """The prompt as it goes to the agent."""
-    blocks = tuple(dict.fromkeys(files))
-    return (TextBlock(text=prompt), *blocks) if blocks else prompt
+def _mentioned(mention: Mention, folder: Path) -> FileBlock | None:
+    path = _real(mention.path, folder, Path.is_file)
+    if path is None:
+        return None
+    return FileBlock(uri=path.as_uri(), first_line=mention.first_line, last_line=mention.last_line)
 
 
 def _find(reference: str, folder: Path) -> FileBlock | None:

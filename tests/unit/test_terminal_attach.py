@@ -6,7 +6,7 @@ import pytest
 
 from lyma_server.errors import UsageError
 from lyma_server.protocol.messages import FileBlock, TextBlock
-from lyma_server.terminal.attach import mentioned_files, named_file, with_files
+from lyma_server.terminal.attach import content_of, named_file
 
 
 @pytest.fixture
@@ -55,9 +55,12 @@ def test_what_is_not_there_is_said(folder, reference, message):
     assert caught.value.exit_code == 2
 
 
-def test_mentions_are_found_in_a_sentence(folder):
-    prompt = "compare @a.py:1-2, @sub/d.md. and (no @nothing.py, no me@a.py, no @@a.py) @a.py:1-2"
-    assert mentioned_files(prompt, folder) == (block(folder, "a.py", 1, 2), block(folder, "sub/d.md"))
+def test_only_what_was_typed_mentions_files(folder):
+    typed = "compare @a.py:1-2, @sub/d.md. and (no @nothing.py, no me@a.py) @a.py:1-2"
+    piped = "+@a.py:2-2 @sub/d.md"
+    texts = (TextBlock(text=typed), TextBlock(text=piped))
+    files = (block(folder, "a.py", 1, 2), block(folder, "sub/d.md"))
+    assert content_of(typed, piped, [], folder) == (*texts, *files)
 
 
 def test_a_link_is_followed_since_the_user_named_it(folder):
@@ -65,7 +68,8 @@ def test_a_link_is_followed_since_the_user_named_it(folder):
     assert named_file("link.py", folder) == block(folder, "a.py")
 
 
-def test_files_go_along_once_after_the_text(folder):
+def test_a_typed_prompt_alone_is_left_to_the_agent(folder):
     one = block(folder, "a.py")
-    assert with_files("hi", []) == "hi"
-    assert with_files("hi", [one, one]) == (TextBlock(text="hi"), one)
+    assert content_of("hi @a.py", "\n", [], folder) == "hi @a.py"
+    assert content_of("", "hi", [], folder) == (TextBlock(text="hi"),)
+    assert content_of("hi", "", [one, one], folder) == (TextBlock(text="hi"), one)
