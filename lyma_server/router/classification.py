@@ -1,17 +1,19 @@
 """Signal -> class: one row a known failure, the first that matches wins.
 
 A row is compared by phase and shape, then provider, status, code, type and message; a field that is left out matches
-anything. Patterns ignore case and are searched line by line. Rows go from the telling to the vague: what a provider
-says in words beats its codes where those mislead, and a bare status comes last.
+anything. Patterns ignore case and are searched line by line; they are compiled when a failure first needs them. Rows go
+from the telling to the vague: what a provider says in words beats its codes where those mislead, and a bare status comes
+last.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from attrs import field, frozen
+from attrs import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,14 +22,10 @@ if TYPE_CHECKING:
     from lyma_server.router.signals import Signal
 
 
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    return re.compile(text, re.IGNORECASE | re.MULTILINE) if text else None
-
-
 @frozen(kw_only=True)
 class Row:
     """One known failure. `provider`, `phase`, `shape` and `transport` are alternatives joined by `|`; `code`, `type_` and
-    `message` are regular expressions. `request` replaces the class's own request action.
+    `message` are regular expressions, in which `.*` is a gap of at most 200 characters. `request` replaces the class's own request action.
     """
 
     class_: str
@@ -36,9 +34,9 @@ class Row:
     shape: str = ""
     provider: str = ""
     statuses: Container[int] | None = None
-    code: re.Pattern[str] | None = field(default=None, converter=_pattern)
-    type_: re.Pattern[str] | None = field(default=None, converter=_pattern)
-    message: re.Pattern[str] | None = field(default=None, converter=_pattern)
+    code: str = ""
+    type_: str = ""
+    message: str = ""
     request: RequestAction | None = None
 
 
@@ -246,21 +244,27 @@ def vendor(name: str, base_url: str | None) -> str:
     return _LOCAL_PORTS.get(port or 0, name.lower())
 
 
+_Patterns: TypeAlias = tuple[re.Pattern[str] | None, ...]
+
+
 def classify(signal: Signal) -> Row:
     """The first row that matches; `UNKNOWN` where none does."""
-    return next((row for row in ROWS if _matches(row, signal)), UNKNOWN)
+    texts = (signal.code, signal.type_, signal.message)
+    rows = _rows_for(signal.status, signal.phase, signal.transport, signal.shape, signal.provider)
+    return next((row for row, patterns in rows if _hold(patterns, texts)), UNKNOWN)
 
 
-def _matches(row: Row, signal: Signal) -> bool:
-    return (
-        (row.statuses is None or signal.status in row.statuses)
-        and _is_one_of(signal.phase, row.phase)
-        and _is_one_of(signal.transport, row.transport)
-        and _is_one_of(signal.shape, row.shape)
-        and _is_one_of(signal.provider, row.provider)
-        and _holds(row.code, signal.code)
-        and _holds(row.type_, signal.type_)
-        and _holds(row.message, signal.message)
+@lru_cache(maxsize=256)
+def _rows_for(status: int, phase: str, transport: str, shape: str, provider: str) -> tuple[tuple[Row, _Patterns], ...]:
+    """The rows that only code, type and message can still rule out, with their patterns."""
+    return tuple(
+        (row, (_pattern(row.code), _pattern(row.type_), _pattern(row.message)))
+        for row in ROWS
+        if (row.statuses is None or status in row.statuses)
+        and _is_one_of(phase, row.phase)
+        and _is_one_of(transport, row.transport)
+        and _is_one_of(shape, row.shape)
+        and _is_one_of(provider, row.provider)
     )
 
 
@@ -268,15 +272,20 @@ def _is_one_of(value: str, alternatives: str) -> bool:
     return not alternatives or value in alternatives.split("|")
 
 
-def _holds(pattern: re.Pattern[str] | None, text: str) -> bool:
-    return pattern is None or pattern.search(text) is not None
+@cache
+def _pattern(text: str) -> re.Pattern[str] | None:
+    """Gaps are bounded, so that a long message cannot make the search slow."""
+    return re.compile(text.replace(".*", ".{0,200}"), re.IGNORECASE | re.MULTILINE) if text else None
 
 
-_PARAMETER = re.compile(
+def _hold(patterns: _Patterns, texts: tuple[str, ...]) -> bool:
+    return all(pattern is None or pattern.search(text) for pattern, text in zip(patterns, texts, strict=True))
+
+
+_PARAMETER = (
     r"(?:unsupported parameter|unrecognized request argument supplied|unknown parameter|unsupported value)[: ]+['\"`]?([\w.]+)"
     r"|parameter\.(\w+)|['\"`]?\b(max_tokens|max_completion_tokens|temperature|top_p|tool_choice|stream_options)\b"
-    r"|^([\w.]+): extra inputs",
-    re.IGNORECASE | re.MULTILINE,
+    r"|^([\w.]{1,100}): extra inputs"
 )
 
 
@@ -284,23 +293,24 @@ def unsupported_parameter(signal: Signal) -> str | None:
     """The name of the parameter that a provider refuses, where it says so."""
     if signal.parameter:
         return signal.parameter
-    found = _PARAMETER.search(signal.message)
+    found = re.search(_PARAMETER, signal.message, re.IGNORECASE | re.MULTILINE)
     return found[found.lastindex or 0] if found else None
 
 
 _ROOMS = (
-    (re.compile(r"exceed context limit: (\d{1,9}) \+ \d{1,9} > (\d{1,9})"), (2, 1)),
-    (re.compile(r"maximum context length is (\d{1,9}) tokens.*?request has (\d{1,9}) input tokens"), (1, 2)),
-    (re.compile(r"supports at most (\d{1,9}) completion tokens"), (1, 0)),
-    (re.compile(r"valid range of max_tokens is \[\d+, ?(\d{1,9})\]"), (1, 0)),
-    (re.compile(r"max_tokens:? \d{1,9} > (\d{1,9})"), (1, 0)),
+    (r"exceed context limit: (\d{1,9}) \+ \d{1,9} > (\d{1,9})", 2, 1),
+    (r"maximum context length is (\d{1,9}) tokens.{0,200}?request has (\d{1,9}) input tokens", 1, 2),
+    (r"supports at most (\d{1,9}) completion tokens", 1, 0),
+    (r"valid range of max_tokens is \[\d+, ?(\d{1,9})\]", 1, 0),
+    (r"max_tokens:? \d{1,9} > (\d{1,9})", 1, 0),
 )
+"""Pattern, the group that holds the whole, the group that holds what is used (0: none)."""
 
 
 def room_for_answer(message: str) -> int | None:
     """How many tokens the answer may have, where the numbers in `message` say so and leave any."""
-    for pattern, (whole, used) in _ROOMS:
-        if found := pattern.search(message):
+    for pattern, whole, used in _ROOMS:
+        if found := re.search(pattern, message):
             room = int(found[whole]) - (int(found[used]) if used else 0)
             return room if room > 0 else None
     return None

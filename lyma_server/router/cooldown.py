@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ def _number(text: str) -> float | None:
 
 def _moment(text: str) -> float | None:
     """Epoch seconds of an HTTP date or an RFC 3339 moment; a moment without a zone is UTC."""
+    from email.utils import parsedate_to_datetime
+
     text = text.strip()
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:

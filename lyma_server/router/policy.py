@@ -107,6 +107,8 @@ CLASSES: dict[str, ClassRow] = {
 
 _KEY_SECONDS: dict[KeyAction, float] = {"disable": DISABLED_S, "disable_account": DISABLED_S, "block_model": BLOCKED_S}
 
+_ABOUT_SIZE = {"context_overflow", "param_unsupported"}
+
 
 @frozen
 class Decision:
@@ -156,5 +158,5 @@ def decide(failure: Failure, now: float, *, strikes: int = 0, chance: float = 0.
         cooldown_s=cooldown,
         message=signal.message,
         parameter=unsupported_parameter(signal) if row.class_ == "param_unsupported" else None,
-        room=room_for_answer(signal.message),
+        room=room_for_answer(signal.message) if row.class_ in _ABOUT_SIZE else None,
     )

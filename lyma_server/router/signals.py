@@ -21,26 +21,23 @@ _CODE_FIELDS = ("code", "error_code", "errorCode")
 _MESSAGE_FIELDS = ("message", "msg", "error_msg", "error_message", "error_description")
 _NESTED_FIELDS = ("error", "errors", "detail", "details", "metadata", "raw", "response")
 _DEEPEST = 8
-_LONGEST = 4000
+_LONGEST = 2000
 _HTML = re.compile(r"<(?:!doctype html|html|head|body|\?xml)", re.IGNORECASE)
 _CUT = {"length", "max_tokens", "model_context_window_exceeded"}
 _REFUSED = {"content_filter", "refusal"}
 
-_IMPLIED_STATUS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), status)
-    for pattern, status in (
-        (r"overloaded", 529),
-        (r"authentication|invalid_?api_?key|unauthori[sz]ed", 401),
-        (r"billing_error|payment_required", 402),
-        (r"permission|access_?denied|forbidden", 403),
-        (r"not_?found", 404),
-        (r"request_too_large|payload_too_large", 413),
-        (r"rate_?limit|throttl|too_many_requests|limit_requests|limit_burst_rate|resource_exhausted", 429),
-        (r"timeout_error|gateway_?timeout|request_?timeout", 504),
-        (r"service_?unavailable|unavailable_error", 503),
-        (r"api_error|server_?error|internal_?error", 500),
-        (r"invalid_request|bad_?request|invalid_?parameter|validation|exceed_context_size", 400),
-    )
+_IMPLIED_STATUS = (
+    (r"overloaded", 529),
+    (r"authentication|invalid_?api_?key|unauthori[sz]ed", 401),
+    (r"billing_error|payment_required", 402),
+    (r"permission|access_?denied|forbidden", 403),
+    (r"not_?found", 404),
+    (r"request_too_large|payload_too_large", 413),
+    (r"rate_?limit|throttl|too_many_requests|limit_requests|limit_burst_rate|resource_exhausted", 429),
+    (r"timeout_error|gateway_?timeout|request_?timeout", 504),
+    (r"service_?unavailable|unavailable_error", 503),
+    (r"api_error|server_?error|internal_?error", 500),
+    (r"invalid_request|bad_?request|invalid_?parameter|validation|exceed_context_size", 400),
 )
 """Types and codes that name a status where HTTP itself said 200: an error inside a stream or inside a body."""
 
@@ -141,7 +138,7 @@ def _effective_status(status: int | None, codes: list[str], words: str) -> int:
     for code in codes:
         if code.isascii() and code.isdigit() and len(code) == 3 and 400 <= int(code) < 600:
             return int(code)
-    return next((implied for pattern, implied in _IMPLIED_STATUS if pattern.search(words)), 0)
+    return next((implied for pattern, implied in _IMPLIED_STATUS if re.search(pattern, words, re.IGNORECASE)), 0)
 
 
 def _shape(value: Json) -> Shape:
