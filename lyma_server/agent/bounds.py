@@ -25,13 +25,11 @@ class Bounds:
 
 def workspace_refusal(root: Path, lyma_home: Path, user_homes: tuple[Path, ...]) -> str | None:
     """Why the agent does not work in `root`, or null where it does. All paths are real."""
-    if _overlap(root, lyma_home):
-        return (
-            "Lyma does not work in its own folder, so this answer comes without tools; start it in a project's folder."
-        )
-    if any(home.is_relative_to(root) for home in user_homes):
+    if root == Path("/") or any(home.is_relative_to(root) for home in user_homes):
         where = "/" if root == Path("/") else "your home folder"
         return f"Lyma does not work in {where} as a whole, so this answer comes without tools; start it in a project's folder."
+    if root.is_relative_to(lyma_home) or lyma_home.is_relative_to(root):
+        return "Lyma does not work around its own folder, so this answer comes without tools; start it in a project's folder."
     return None
 
 
@@ -105,7 +103,3 @@ def _is_git(part: str) -> bool:
         return part.casefold() == "git~1"
     shown = "".join(letter for letter in part if unicodedata.category(letter) != "Cf")
     return shown.rstrip(". ").casefold() in {".git", "git~1"}
-
-
-def _overlap(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)

@@ -44,12 +44,8 @@ class DiskWorkspace:
         """The absolute path of a `file:` URI. Raises UsageError for any other."""
         parts = urlsplit(uri)
         path = Path(unquote(parts.path))
-        if (
-            parts.scheme != "file"
-            or parts.netloc not in {"", "localhost"}
-            or not path.is_absolute()
-            or "\0" in parts.path
-        ):
+        here = parts.scheme == "file" and parts.netloc in {"", "localhost"}
+        if not here or not path.is_absolute() or "\0" in str(path):
             raise UsageError(f"{uri[:200]} is not the address of a file on this machine; it must begin with file:///.")
         return path
 

@@ -8,6 +8,7 @@ reader need not parse the lines it does not want.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
@@ -15,7 +16,7 @@ import attrs
 from lyma_server.router.chat import Block, Message, Origin, Text, Thinking, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from lyma_server.protocol.base import Json
     from lyma_server.protocol.events import EventBody
@@ -78,17 +79,8 @@ def line(record: dict[str, Json]) -> bytes:
 
 def records(data: bytes, wanted: RecordType) -> Iterator[Json]:
     """The records of one type. A line that was cut short, as by a crash, is left out."""
-    return parsed(raw_lines(data, wanted))
-
-
-def raw_lines(data: bytes, wanted: RecordType) -> Iterator[bytes]:
     start = b'{"type":"%s"' % wanted.encode()
-    return (each for each in data.split(b"\n") if each.startswith(start))
-
-
-def parsed(lines: Iterable[bytes]) -> Iterator[Json]:
-    for each in lines:
-        try:
-            yield json.loads(each)
-        except ValueError:
-            continue
+    for each in data.split(b"\n"):
+        if each.startswith(start):
+            with suppress(ValueError):
+                yield json.loads(each)

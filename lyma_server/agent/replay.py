@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lyma_server.agent.record import parsed, raw_lines, records
+from lyma_server.agent.record import records
 from lyma_server.protocol.events import Event, EventBody, ItemDiscarded, TurnCompleted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lyma_server.protocol.base import Json
+
+ENDED = b'"body":{"type":"turn.completed"'
+"""Stands in the last line of a file whose last turn ended; inside of a text its quotes would be escaped."""
 
 
 def replayed(session: str, data: bytes, *, under_way: bool) -> Iterator[Event]:
@@ -27,15 +30,17 @@ def replayed(session: str, data: bytes, *, under_way: bool) -> Iterator[Event]:
             yield Event(session=session, turn=turn, seq=seq, body=ending, replay=True)
 
 
-def missing_end(data: bytes) -> Iterator[tuple[str, list[EventBody]]]:
+def missing_end(data: bytes) -> tuple[str, list[EventBody]] | None:
     """The last turn with the events that would end it, if it has not ended."""
-    turns = list(records(data, "turn"))
-    last = turns[-1]["turn"] if turns else None
-    marks = (b'"turn":"%s"' % last.encode(),) if last else ()
-    lines = (line for line in raw_lines(data, "event") if any(mark in line for mark in marks))
-    bodies = [record["body"] for record in parsed(lines) if record["turn"] == last]
-    if last and (endings := _endings(bodies)):
-        yield last, endings
+    if ENDED in data[data.rfind(b"\n", 0, -1) + 1 :]:
+        return None
+    start = data.rfind(b'{"type":"turn"')
+    turn = next(records(data[start:], "turn"), None) if start >= 0 else None
+    if turn is None:
+        return None
+    bodies = [record["body"] for record in records(data[start:], "event") if record["turn"] == turn["turn"]]
+    endings = _endings(bodies)
+    return (turn["turn"], endings) if endings else None
 
 
 def _turns(data: bytes) -> dict[str, list[Json]]:
@@ -47,7 +52,7 @@ def _turns(data: bytes) -> dict[str, list[Json]]:
 
 def _endings(bodies: list[Json]) -> list[EventBody]:
     """Discard the items that never were complete, and end the turn."""
-    if bodies and bodies[-1].get("type") == "turn.completed":
+    if bodies and bodies[-1]["type"] == "turn.completed":
         return []
     started = {body["item"]["id"]: None for body in bodies if body["type"] == "item.started"}
     for body in bodies:

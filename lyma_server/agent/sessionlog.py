@@ -92,9 +92,9 @@ class SessionLog:
         data = self._data()
         if data and not data.endswith(b"\n"):
             os.ftruncate(self._descriptor, data.rfind(b"\n") + 1)
-        for turn, bodies in missing_end(data):
-            for body in bodies:
-                self.keep_event(turn, body)
+        turn, endings = missing_end(data) or ("", [])
+        for body in endings:
+            self.keep_event(turn, body)
 
     def close(self) -> None:
         """Give up the lock; any number of times."""

@@ -24,22 +24,32 @@ async def read_file(given: dict[str, Json], box: Toolbox) -> str:
     first, last = given.get("first_line", 1), min(given.get("last_line", len(lines)), len(lines))
     if lines and not first <= last:
         raise ToolError(f"{given['path']} has {len(lines)} lines; there are none from {first} to {last}.")
-    shown, last = _within(lines[first - 1 : last], first)
+    shown = _fitting(lines[first - 1 : last])
+    last = first + len(shown) - 1
     where = f"{relative(path, box.bounds.root)}, lines {first}-{last} of {len(lines)}" if lines else "an empty file"
     unsaved = ", with changes that are not saved yet" if file.from_editor else ""
-    more = "" if last == len(lines) else f"\n[read on from line {last + 1}]"
-    return f"[{where}{unsaved}]\n{shown}{more}"
+    return f"[{where}{unsaved}]\n" + _ended("".join(shown), _missing(lines, shown, last))
 
 
-def _within(lines: list[str], first: int) -> tuple[str, int]:
-    """As many lines as may be returned, and the number of the last one."""
+def _fitting(lines: list[str]) -> list[str]:
+    """As many lines as may be returned; of a first line that is too long, its beginning."""
     size = 0
     for number, line in enumerate(lines):
         size += len(line)
         if size > LARGEST_READING:
-            cut = line[:LARGEST_READING] if number == 0 else ""
-            return "".join(lines[:number]) + cut, first + max(number, 1) - 1
-    return "".join(lines), first + len(lines) - 1
+            return lines[:number] or [line[:LARGEST_READING]]
+    return lines
+
+
+def _missing(lines: list[str], shown: list[str], last: int) -> list[str]:
+    cut = [f"[line {last} goes on; it is too long]"] if shown and shown[-1] != lines[last - 1] else []
+    return cut + ([f"[read on from line {last + 1}]"] if last < len(lines) else [])
+
+
+def _ended(shown: str, notes: list[str]) -> str:
+    """Each note on a line of its own."""
+    end = "" if not notes or shown.endswith("\n") else "\n"
+    return shown + end + "\n".join(notes)
 
 
 READ_FILE = Tool(
