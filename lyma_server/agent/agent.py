@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from lyma_server.protocol.messages import AskBudget, AskParams
     from lyma_server.secret import Redactor
 
+TITLE_SOURCE = 4096
+"""Characters of a prompt that are looked at for the title of its session."""
+
 
 class Agent:
     """Holds what turns share. `home` is Lyma's own folder, which no tool may touch."""
@@ -47,7 +50,7 @@ class Agent:
         turn = new_identifier()
         root = workspace.root
         uri = None if root is None else workspace.uri(root)
-        title = self.redactor.redact(prompt_text(params.prompt))
+        title = self.redactor.redact(prompt_text(params.prompt)[:TITLE_SOURCE])
         log = self.sessions.begin(turn, params.session, root=uri, title=title)
         ask = self._ask(params, turn, log, workspace, person, listener)
         return Turn(ask, lambda: self.sessions.end(log))

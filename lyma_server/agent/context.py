@@ -176,7 +176,7 @@ async def _add_selection(gathering: Gathering, path: Path | None, selection: Ran
     except ToolError as error:
         gathering.notices.append(f"The selection was left out: {error.message}")
         return
-    text = "".join(lines)[:LARGEST_FILE]
+    text, last = "".join(lines)[:LARGEST_FILE], min(last, first + len(lines) - 1)
     gathering.add("selection", _tagged("selection", _name(gathering, path), first, last, text), path)
 
 
