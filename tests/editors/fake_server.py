@@ -97,6 +97,15 @@ class FakeTurn:
             self.say("x" * 1024)
             await asyncio.sleep(0)
 
+    async def do_endless(self, marker: str) -> None:
+        try:
+            while True:
+                self.say("x" * 1024)
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            Path(marker).touch()
+            raise
+
     async def do_print(self, rest: str) -> None:
         print("print:", rest)
         sys.stdout.flush()

@@ -1,16 +1,57 @@
-"""What an editor can ask for, a module a subject. Each registers its methods with pygls."""
+"""What an editor can ask for, a module a subject.
+
+Each method names its function; the module is imported when the method is first used, so that a server that has only just
+started has not read what it does not need yet. A function takes the server and the Call, or the params of a notification.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lyma_server.editor.server import LymaServer
+
+METHODS: Final = {
+    "initialize": "handshake.initialize",
+    "initialized": "handshake.initialized",
+    "shutdown": "handshake.shutdown",
+    "exit": "handshake.leave",
+    "$/cancelRequest": "handshake.cancel_request",
+    "$/setTrace": "handshake.set_trace",
+    "textDocument/didOpen": "sync.did_open",
+    "textDocument/didChange": "sync.did_change",
+    "textDocument/didSave": "sync.did_save",
+    "textDocument/didClose": "sync.did_close",
+    "workspace/didChangeWorkspaceFolders": "sync.did_change_folders",
+    "workspace/executeCommand": "commands.execute",
+    "window/workDoneProgress/cancel": "ask.cancel_progress",
+    "lyma/ask": "ask.ask",
+    "lyma/models": "models.models",
+    "lyma/status": "status.answer",
+}
+
+COMMANDS: Final = {
+    "lyma.ask": "commands.ask",
+    "lyma.cancel": "commands.cancel",
+    "lyma.status": "commands.tell_status",
+}
 
 
 def register(server: LymaServer) -> None:
-    """Register all features."""
-    from lyma_server.editor.features import ask, commands, documents, handshake, models, status
+    """Register all methods and commands with pygls."""
+    for name, place in METHODS.items():
+        server.feature(name)(_find_later(server, place))
+    for name, place in COMMANDS.items():
+        server.command(name)(_find_later(server, place))
 
-    for module in (handshake, documents, ask, status, models, commands):
-        module.register(server)
+
+def _find_later(server: LymaServer, place: str) -> Callable[[Any], Any]:
+    module, function = place.split(".")
+
+    def handle(given: Any) -> Any:
+        return getattr(import_module(f"{__name__}.{module}"), function)(server, given)
+
+    return handle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -11,8 +11,13 @@ from lyma_server.editor.features.events import EventStream
 from lyma_server.editor.features.person import EditorPerson
 from lyma_server.editor.features.progress import Progress
 from lyma_server.editor.features.workspace import EditorWorkspace
+from lyma_server.protocol.convert import unstructure
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from lsprotocol.types import WorkDoneProgressCancelParams
+
     from lyma_server.editor.engine import Core, TurnLike
     from lyma_server.editor.rpc.calls import Call
     from lyma_server.editor.server import LymaServer
@@ -73,25 +78,26 @@ def _stream(server: LymaServer) -> EventStream:
     return EventStream(lambda params: server.protocol.notify("lyma/event", params), lambda: server.congested)
 
 
-def register(server: LymaServer) -> None:
-    """Register the methods of this subject."""
-    from lyma_server.protocol.convert import unstructure
+def ask(server: LymaServer, call: Call) -> Coroutine[Any, Any, Json]:
+    """Begin at once where the core is there, so that a cancellation that follows meets a turn."""
+    core = server.engine.core
+    return _wait_and_ask(server, call) if core is None else _finish(_start(server, core, call))
 
-    async def finish(conversation: Conversation) -> Json:
-        return unstructure(await conversation.result())
 
-    def start(core: Core, call: Call) -> Conversation:
-        conversation = begin(server, core, call.params, events=server.client.takes_events)
-        call.on_cancel(conversation.turn.cancel)
-        return conversation
+def cancel_progress(server: LymaServer, params: WorkDoneProgressCancelParams) -> None:
+    """The person pressed the stop button of a progress report."""
+    server.turns.cancel_token(params.token)
 
-    async def wait_and_ask(call: Call) -> Json:
-        return await finish(start(await server.engine.open(), call))
 
-    def ask(call: Call) -> object:
-        """Begin at once where the core is there, so that a cancellation that follows meets a turn."""
-        core = server.engine.core
-        return wait_and_ask(call) if core is None else finish(start(core, call))
+async def _wait_and_ask(server: LymaServer, call: Call) -> Json:
+    return await _finish(_start(server, await server.engine.open(), call))
 
-    server.feature("lyma/ask")(ask)
-    server.feature("window/workDoneProgress/cancel")(lambda params: server.turns.cancel_token(params.token))
+
+def _start(server: LymaServer, core: Core, call: Call) -> Conversation:
+    conversation = begin(server, core, call.params, events=server.client.takes_events)
+    call.on_cancel(conversation.turn.cancel)
+    return conversation
+
+
+async def _finish(conversation: Conversation) -> Json:
+    return unstructure(await conversation.result())

@@ -24,40 +24,39 @@ if TYPE_CHECKING:
     from lyma_server.protocol.messages import AskResult, StatusResult
 
 
-def register(server: LymaServer) -> None:
-    """Register the methods of this subject."""
+def execute(server: LymaServer, call: Call) -> Any:
+    """Run a command. Raises UsageError where there is none of that name."""
+    command = server.protocol.fm.commands.get(call.params.command)
+    if command is None:
+        raise UsageError(f"There is no command {call.params.command[:100]}.")
+    return command(call)
 
-    def execute(call: Call) -> Any:
-        command = server.protocol.fm.commands.get(call.params.command)
-        if command is None:
-            raise UsageError(f"There is no command {call.params.command[:100]}.")
-        return command(call)
 
-    async def ask(call: Call) -> Json:
-        params = ask_params(call.params.arguments, call.params.work_done_token)
-        core = await server.engine.open()
-        conversation = begin(server, core, params, events=server.client.asked_for_events)
-        call.on_cancel(conversation.turn.cancel)
-        try:
-            result = await conversation.result()
-        except LymaError as problem:
-            show_message(server, server.redact(problem.message), MessageType.Error)
-            raise
-        await _show_answer(server, core.home.root, params, result)
-        return unstructure(result)
+async def ask(server: LymaServer, call: Call) -> Json:
+    """Ask, and show the answer in a document or a message."""
+    params = ask_params(call.params.arguments, call.params.work_done_token)
+    core = await server.engine.open()
+    conversation = begin(server, core, params, events=server.client.asked_for_events)
+    call.on_cancel(conversation.turn.cancel)
+    try:
+        result = await conversation.result()
+    except LymaError as problem:
+        show_message(server, server.redact(problem.message), MessageType.Error)
+        raise
+    await _show_answer(server, core.home.root, params, result)
+    return unstructure(result)
 
-    def cancel(call: Call) -> Json:
-        return {"cancelled": server.turns.cancel(_session(call.params.arguments))}
 
-    async def tell_status(_call: Call) -> Json:
-        found = await status(server)
-        show_message(server, describe_status(found))
-        return unstructure(found)
+def cancel(server: LymaServer, call: Call) -> Json:
+    """Cancel the turns of a session, or all."""
+    return {"cancelled": server.turns.cancel(_session(call.params.arguments))}
 
-    server.feature("workspace/executeCommand")(execute)
-    server.command("lyma.ask")(ask)
-    server.command("lyma.cancel")(cancel)
-    server.command("lyma.status")(tell_status)
+
+async def tell_status(server: LymaServer, _call: Call) -> Json:
+    """Show the state of the house in a message."""
+    found = await status(server)
+    show_message(server, describe_status(found))
+    return unstructure(found)
 
 
 def ask_params(arguments: Any, token: str | int | None) -> AskParams:

@@ -6,14 +6,9 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lyma_server.editor.features.uris import real_path
-
-if TYPE_CHECKING:
-    from lsprotocol import types
-
-    from lyma_server.editor.server import LymaServer
 
 _COMPARED_LIMIT: Final = 16 << 20
 _MARK: Final = "\ufeff"
@@ -102,33 +97,6 @@ class Documents:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
-
-
-def register(server: LymaServer) -> None:
-    """Register the methods of this subject."""
-    documents = server.documents
-
-    def did_open(params: types.DidOpenTextDocumentParams) -> None:
-        document = params.text_document
-        documents.open(document.uri, document.version, document.text)
-
-    def did_change(params: types.DidChangeTextDocumentParams) -> None:
-        document = params.text_document
-        if params.content_changes:  # with full sync the last one is the whole text
-            documents.change(document.uri, document.version, params.content_changes[-1].text)
-
-    def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        folders = server.client.folders
-        for folder in params.event.removed:
-            folders.pop(folder.uri, None)
-        for folder in params.event.added:
-            folders[folder.uri] = None
-
-    server.feature("textDocument/didOpen")(did_open)
-    server.feature("textDocument/didChange")(did_change)
-    server.feature("textDocument/didSave")(lambda params: documents.save(params.text_document.uri))
-    server.feature("textDocument/didClose")(lambda params: documents.close(params.text_document.uri))
-    server.feature("workspace/didChangeWorkspaceFolders")(did_change_folders)
 
 
 def _is_on_disk(path: str, text: str) -> bool:

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 from lyma_server import __version__
 from lyma_server.protocol.base import PROTOCOL_VERSION
+from lyma_server.protocol.convert import unstructure
+from lyma_server.protocol.messages import StatusResult
 
 if TYPE_CHECKING:
     from lyma_server.editor.rpc.calls import Call
     from lyma_server.editor.server import LymaServer
     from lyma_server.protocol.base import Json
-    from lyma_server.protocol.messages import StatusResult
 
 
 async def status(server: LymaServer) -> StatusResult:
     """The state of the house. Raises ConfigError where the configuration cannot be used."""
-    from lyma_server.protocol.messages import StatusResult
-
     core = await server.engine.open()
     return StatusResult(
         version=__version__,
@@ -28,11 +27,6 @@ async def status(server: LymaServer) -> StatusResult:
     )
 
 
-def register(server: LymaServer) -> None:
-    """Register the methods of this subject."""
-    from lyma_server.protocol.convert import unstructure
-
-    async def answer(_call: Call) -> Json:
-        return unstructure(await status(server))
-
-    server.feature("lyma/status")(answer)
+async def answer(server: LymaServer, _call: Call) -> Json:
+    """The same as JSON."""
+    return unstructure(await status(server))

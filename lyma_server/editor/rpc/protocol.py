@@ -22,7 +22,6 @@ from lyma_server.editor.rpc.calls import Call, Calls
 from lyma_server.editor.rpc.conversion import is_lsp_request, structure_lsp
 from lyma_server.editor.rpc.failures import Failures, error_object
 from lyma_server.editor.rpc.framing import frame
-from lyma_server.protocol.registry import METHOD_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from lyma_server.editor.rpc.envelope import Id, Invalid, Message, Notification, Request, Response
     from lyma_server.editor.server import LymaServer
     from lyma_server.protocol.base import Json
+    from lyma_server.protocol.registry import Method
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class LymaProtocol(LanguageServerProtocol):
     def _structure(self, method: str, params: Json) -> Any:
         if method in UNSTRUCTURED:
             return params
-        ours = METHOD_BY_NAME.get(method)
+        ours = _find_ours(method)
         if ours is None:
             return structure_lsp(self._converter, method, params)
         from lyma_server.protocol.convert import structure
@@ -231,10 +231,18 @@ class LymaProtocol(LanguageServerProtocol):
 
 def _is_request(method: str) -> bool | None:
     """Null where nobody defines the method."""
-    ours = METHOD_BY_NAME.get(method)
+    ours = _find_ours(method)
     if ours is not None and ours.sender == "client":
         return ours.kind == "request"
     return is_lsp_request(method)
+
+
+def _find_ours(method: str) -> Method | None:
+    if not method.startswith("lyma/"):
+        return None
+    from lyma_server.protocol.registry import METHOD_BY_NAME
+
+    return METHOD_BY_NAME.get(method)
 
 
 def _client_error(error: Json) -> JsonRpcException:
