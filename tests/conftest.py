@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-pytest_plugins = ["tests.guards", "tests.skips"]
+pytest_plugins = ["tests.guards", "tests.llama.fixtures", "tests.skips"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FOREIGN = ("ANTHROPIC_", "OPENAI_", "DEEPSEEK_", "DASHSCOPE_", "MOONSHOT_", "LYMA_", "XDG_")
