@@ -52,6 +52,8 @@ class Ask:
 
     instructions: str = ""
     messages: list[Message] = field(factory=list)
+    earlier: int = 0
+    """How many of the messages are of earlier turns."""
     texts: list[str] = field(factory=list)
     route: list[Attempt] = field(factory=list)
     usage: Usage | None = None

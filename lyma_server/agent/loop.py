@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -10,8 +11,9 @@ from lyma_server.agent.assembly import Assembler
 from lyma_server.agent.calls import decline_calls, run_calls
 from lyma_server.agent.context import gather, prompt_text
 from lyma_server.agent.limits import added, estimated, stop_after_answer, stop_before_call, tokens_left
+from lyma_server.agent.shrink import TOO_LONG, shrunk
 from lyma_server.agent.tools.registry import specifications
-from lyma_server.errors import StreamInterrupted
+from lyma_server.errors import AllFailed, StreamInterrupted
 from lyma_server.protocol.events import Attempt, Notice, Route, TurnCompleted, TurnStarted, Usage, UsageReported
 from lyma_server.router.chat import ChatRequest, Message, Origin, Text, ToolCall
 
@@ -62,13 +64,25 @@ async def _begin(ask: Ask) -> None:
     if ask.log.failure:
         ask.log.on_failure(ask.log.failure)
     ask.instructions = ask.redactor.redact(context.instructions)
-    ask.messages = ask.log.messages()
+    ask.messages = await asyncio.to_thread(ask.log.messages)
+    ask.earlier = len(ask.messages)
     ask.say(context.message)
 
 
 async def _ask_model(ask: Ask) -> Completed:
-    """One model call; where its answer breaks off, once more."""
+    """One answer; where nobody takes a conversation so long, to a shorter one."""
     ask.steps += 1
+    while True:
+        told = len(ask.route)
+        try:
+            return await _ask_twice(ask)
+        except AllFailed:
+            if not _make_room(ask, ask.route[told:]):
+                raise
+
+
+async def _ask_twice(ask: Ask) -> Completed:
+    """One model call; where its answer breaks off, once more."""
     request = ask.request = _request(ask)
     try:
         return await _answer(ask, request)
@@ -76,6 +90,20 @@ async def _ask_model(ask: Ask) -> Completed:
         _give_up(ask)
         ask.request = request
         return await _answer(ask, request)
+
+
+def _make_room(ask: Ask, attempts: list[Attempt]) -> bool:
+    """Leave something out of the conversation if it was too long and anything can be left out; whether that was done."""
+    if not any(attempt.class_ in TOO_LONG for attempt in attempts):
+        return False
+    shorter = shrunk(ask.messages, ask.earlier)
+    if shorter is None:
+        return False
+    _give_up(ask)
+    ask.earlier = ask.earlier if len(shorter) == len(ask.messages) else 0
+    ask.messages = shorter
+    _notice(ask, "The conversation is too long for the model, so older parts of it are left out.")
+    return True
 
 
 async def _answer(ask: Ask, request: ChatRequest) -> Completed:

@@ -349,3 +349,33 @@ async def test_replay_equals_what_was_shown(tmp_path: Path) -> None:
         repr_deep(body) for body in live
     ]
     assert [event.body.text for event in replayed if event.body.type == "item.delta"] == ["Half an"]
+
+
+OVERFLOW = Attempt(provider="fake", model="model-1", class_="context_overflow", next="fail", ms=2, status=400)
+TOO_LONG = [OVERFLOW, AllFailed("fake has a context window too small for this.")]
+
+
+async def test_a_conversation_that_is_too_long_is_shortened_step_by_step(tmp_path: Path) -> None:
+    look = answer(call(path="a.txt"))
+    desk = Desk(tmp_path, look, look, answer("One."), TOO_LONG, TOO_LONG, answer("Two."), files={"a.txt": "x" * 5000})
+    first = await desk.ask("First")
+    desk.ears = Ears()
+    assert (await desk.ask("Second", session=first.session)).text == "Two."
+    sizes = [sum(len(getattr(b, "text", "")) for m in r.messages for b in m.blocks) for r in desk.router.requests[3:]]
+    assert sizes[0] > 10_000 > 1000 > sizes[1] > sizes[2]
+    assert [m.blocks[-1] for m in desk.router.requests[5].messages][1:] == [Text("Second")]
+    assert sum(isinstance(body, Notice) for body in desk.ears.bodies) == 2
+
+
+async def test_results_that_the_model_has_not_seen_are_not_left_out(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, answer(call(path="a.txt")), TOO_LONG, files={"a.txt": "x" * 5000})
+    with pytest.raises(AllFailed):
+        await desk.ask()
+    assert end(desk).stop_reason == "interrupted"
+
+
+async def test_other_failures_shorten_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, answer("One."), [LIMITED, AllFailed("Nobody.")])
+    first = await desk.ask("First")
+    with pytest.raises(AllFailed):
+        await desk.ask("Second", session=first.session)

@@ -78,10 +78,14 @@ async def test_files_that_the_prompt_names_are_sent(tmp_path: Path) -> None:
 
 
 async def test_files_that_were_asked_for_are_sent(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, answer("Yes."), files={"a b.txt": "one\ntwo\nthree\n"})
+    desk = Desk(
+        tmp_path, answer("Yes."), files={"a b.txt": "one\ntwo\nthree\n", "a.txt": "only typed prompts are searched"}
+    )
     uri = (tmp_path / "work" / "a b.txt").as_uri()
-    await desk.ask((TextBlock(text="Look"), FileBlock(uri=uri, first_line=2, last_line=9), TextBlock(text="and see.")))
-    assert texts(desk) == ['<file path="a b.txt" lines="2-3">\ntwo\nthree\n</file>', "Look\n\nand see."]
+    await desk.ask(
+        (TextBlock(text="Look"), FileBlock(uri=uri, first_line=2, last_line=9), TextBlock(text="and @a.txt."))
+    )
+    assert texts(desk) == ['<file path="a b.txt" lines="2-3">\ntwo\nthree\n</file>', "Look\n\nand @a.txt."]
 
 
 @pytest.mark.parametrize(
