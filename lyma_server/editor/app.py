@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lyma_server.editor.engine import Build, Core
+    from lyma_server.compose import Core
+    from lyma_server.editor.engine import Build
     from lyma_server.editor.rpc.stdio import Stdio
 
 USAGE: Final = """usage: lyma-server [--stdio] [--version]
@@ -51,10 +52,10 @@ def serve_with(build: Build) -> int:
 def build_default_core() -> Core:
     """The core that the configuration and the environment describe."""
     import os
-    from importlib import import_module
 
-    core: Core = import_module("lyma_server.compose").build_core(os.environ)
-    return core
+    from lyma_server.compose import build_core
+
+    return build_core(os.environ)
 
 
 def _run(build: Build, stdio: Stdio) -> int:

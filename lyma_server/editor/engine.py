@@ -4,53 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from lyma_server.agent.ports import Listener, Person, Workspace
-    from lyma_server.protocol.messages import AskParams, AskResult, ModelsResult, ProviderStatus
-
-
-class TurnLike(Protocol):
-    """A turn under way."""
-
-    session: str
-    turn: str
-
-    async def result(self) -> AskResult: ...
-
-    def cancel(self) -> None: ...
-
-
-class AgentLike(Protocol):
-    """What starts turns."""
-
-    def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> TurnLike: ...
-
-
-class RouterLike(Protocol):
-    """What knows the providers."""
-
-    async def warm_up(self) -> None: ...
-
-    async def models(self, provider: str | None) -> ModelsResult: ...
-
-    def status(self) -> tuple[ProviderStatus, ...]: ...
-
-
-class Core(Protocol):
-    """What the face needs of the core."""
-
-    agent: Any
-    router: Any
-    redactor: Any
-    home: Any
-
-    async def close(self) -> None: ...
-
+    from lyma_server.compose import Core
 
 Build: TypeAlias = "Callable[[], Core]"
 """Reads the configuration and joins the parts. Runs in a thread; raises LymaError."""
@@ -71,6 +31,7 @@ class Engine:
             return self.core
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(_retrieve)
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Core:
@@ -79,12 +40,12 @@ class Engine:
         finally:
             self._opening = None
         self._warming = asyncio.create_task(core.router.warm_up())
-        self._warming.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._warming.add_done_callback(_retrieve)
         return core
 
     def redact(self, text: str) -> str:
         """`text` without the secrets that are known so far."""
-        return text if self.core is None else str(self.core.redactor.redact(text))
+        return text if self.core is None else self.core.redactor.redact(text)
 
     @property
     def home(self) -> Path | None:
@@ -98,3 +59,9 @@ class Engine:
         if self.core is not None:
             with contextlib.suppress(Exception):
                 await self.core.close()
+
+
+def _retrieve(task: asyncio.Task[Core] | asyncio.Task[None]) -> None:
+    """Nobody may be waiting; whoever asks next meets the problem again."""
+    if not task.cancelled():
+        task.exception()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from lyma_server.errors import ServerBusy
 
 if TYPE_CHECKING:
-    from lyma_server.editor.engine import TurnLike
+    from lyma_server.agent.turn import Turn
     from lyma_server.protocol.messages import AskResult
 
 TURN_LIMIT: Final = 64
@@ -18,21 +18,21 @@ class Turns:
     """Counts, finds and ends turns."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, TurnLike] = {}
-        self._tokens: dict[str | int, TurnLike] = {}
+        self._turns: dict[str, Turn] = {}
+        self._tokens: dict[str | int, Turn] = {}
 
     def check_room(self) -> None:
         """Raises ServerBusy where as many turns run as may."""
         if len(self._turns) >= TURN_LIMIT:
             raise ServerBusy(f"{TURN_LIMIT} turns are under way; wait until one ends, or cancel one.")
 
-    def add(self, turn: TurnLike, token: str | int | None) -> None:
+    def add(self, turn: Turn, token: str | int | None) -> None:
         """Take in a turn and the token of its progress."""
         self._turns[turn.turn] = turn
         if token is not None:
             self._tokens[token] = turn
 
-    async def finish(self, turn: TurnLike, token: str | int | None) -> AskResult:
+    async def finish(self, turn: Turn, token: str | int | None) -> AskResult:
         """Wait for the result; whoever stops waiting ends the turn."""
         try:
             return await turn.result()

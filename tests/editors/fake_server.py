@@ -148,8 +148,13 @@ class FakeTurn:
         time.sleep(float(seconds))
 
 
-class FakeAgent:
-    def __init__(self) -> None:
+class FakeCore:
+    sandbox = "none"
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(root)
+        self.router = FakeRouter()
+        self.redactor = SimpleNamespace(redact=lambda text: text.replace(SECRET, "[redacted]"))
         self.busy: dict[str, FakeTurn] = {}
 
     def start(self, params: AskParams, workspace: Any, person: Any, listener: Any) -> FakeTurn:
@@ -160,6 +165,11 @@ class FakeAgent:
         self.busy[turn.session] = turn
         return turn
 
+    def provider_status(self) -> tuple[ProviderStatus, ...]:
+        return (ProviderStatus(name="fake", api="openai", model="m"),)
+
+    async def close(self) -> None: ...
+
 
 class FakeRouter:
     async def warm_up(self) -> None: ...
@@ -169,25 +179,13 @@ class FakeRouter:
             await asyncio.Event().wait()
         return ModelsResult()
 
-    def status(self) -> tuple[ProviderStatus, ...]:
-        return (ProviderStatus(name="fake", api="openai", model="m"),)
-
-
-async def close() -> None: ...
-
 
 def build() -> Any:
     if os.environ.get("FAKE_BROKEN"):
         raise ConfigError("config.toml has no order.", file="config.toml", line=3, key="order")
     time.sleep(float(os.environ.get("FAKE_BUILD_S", "0")))
     root = Path(os.environ.get("LYMA_HOME") or tempfile.mkdtemp())
-    return SimpleNamespace(
-        home=Home(root),
-        agent=FakeAgent(),
-        router=FakeRouter(),
-        redactor=SimpleNamespace(redact=lambda text: text.replace(SECRET, "[redacted]")),
-        close=close,
-    )
+    return FakeCore(root)
 
 
 if __name__ == "__main__":

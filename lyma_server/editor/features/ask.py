@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from lsprotocol.types import WorkDoneProgressCancelParams
 
-    from lyma_server.editor.engine import Core, TurnLike
+    from lyma_server.agent.turn import Turn
+    from lyma_server.compose import Core
     from lyma_server.editor.rpc.calls import Call
     from lyma_server.editor.server import LymaServer
     from lyma_server.protocol.base import Json
@@ -33,7 +34,7 @@ class Conversation:
     """A turn that has begun, with those who hear of it."""
 
     server: LymaServer
-    turn: TurnLike
+    turn: Turn
     token: str | int | None
     stream: EventStream | None
     progress: Progress
@@ -66,7 +67,7 @@ def begin(server: LymaServer, core: Core, params: AskParams, *, events: bool) ->
 
     workspace = EditorWorkspace(server, params.context)
     try:
-        turn = core.agent.start(with_plain_positions(server, params), workspace, EditorPerson(server), hear)
+        turn = core.start(with_plain_positions(server, params), workspace, EditorPerson(server), hear)
     except BaseException:
         progress.end("refused")
         raise

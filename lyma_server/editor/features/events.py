@@ -1,7 +1,7 @@
 """The events of one turn on their way to the editor: in order, without gaps, and no more of them than it can take.
 
-Text that arrives in small parts is joined (about 20 parts a second or 4 KiB), and joined further while the client reads
-slowly. `seq` counts what is sent, so it has no gaps.
+The agent joins text that arrives in small parts. While the client reads more slowly than that, the parts are joined
+further here, so that what waits is never more than the answer itself. `seq` counts what is sent, so it has no gaps.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from lyma_server.protocol.base import Json
 
-PERIOD_S: Final = 0.05
-ENOUGH: Final = 4096
-"""Characters of an item that are sent without waiting for the period."""
+GLANCE_S: Final = 0.05
+"""How often a congested client is looked at again."""
 
 
 class EventStream:
@@ -30,11 +29,8 @@ class EventStream:
         """`send` takes the params of `lyma/event`; `congested` tells whether the client reads too slowly."""
         self._send = send
         self._congested = congested
-        self._loop = asyncio.get_running_loop()
-        self._parts: dict[str, list[str]] = {}
-        self._waiting = 0
-        self._model: Event | None = None
-        self._sent_at = -PERIOD_S
+        self._waiting: dict[str, list[str]] = {}
+        self._last: Event | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._seq = 0
         self._closed = False
@@ -43,14 +39,13 @@ class EventStream:
         """Take an event of the turn."""
         if self._closed:
             return
-        if not isinstance(event.body, ItemDelta):
-            self._flush()
-            self._emit(event)
+        if isinstance(event.body, ItemDelta) and (self._waiting or self._congested()):
+            self._last = event
+            self._waiting.setdefault(event.body.item, []).append(event.body.text)
+            self._look_again()
             return
-        self._model = event
-        self._parts.setdefault(event.body.item, []).append(event.body.text)
-        self._waiting += len(event.body.text)
-        self._consider()
+        self._flush()
+        self._emit(event)
 
     def close(self) -> None:
         """Send what waits; whatever comes later is dropped."""
@@ -58,29 +53,25 @@ class EventStream:
             self._flush()
         self._closed = True
 
-    def _consider(self) -> None:
-        """Send now, or set the timer."""
-        due = self._sent_at + PERIOD_S - self._loop.time()
-        if not self._congested() and (due <= 0 or self._waiting >= ENOUGH):
-            self._flush()
-        elif self._timer is None:
-            self._timer = self._loop.call_later(max(due, PERIOD_S / 5), self._on_timer)
+    def _look_again(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(GLANCE_S, self._glance)
 
-    def _on_timer(self) -> None:
+    def _glance(self) -> None:
         self._timer = None
-        if self._parts and not self._closed:
-            self._consider()
+        if self._congested():
+            self._look_again()
+        else:
+            self._flush()
 
     def _flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        parts, self._parts, self._waiting = self._parts, {}, 0
-        for item, texts in parts.items():
-            if self._model is not None:
-                self._emit(evolve(self._model, body=ItemDelta(item=item, text="".join(texts))))
-        if parts:
-            self._sent_at = self._loop.time()
+        waiting, self._waiting = self._waiting, {}
+        for item, texts in waiting.items():
+            if self._last is not None:
+                self._emit(evolve(self._last, body=ItemDelta(item=item, text="".join(texts))))
 
     def _emit(self, event: Event) -> None:
         self._seq += 1

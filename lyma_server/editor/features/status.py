@@ -22,8 +22,9 @@ async def status(server: LymaServer) -> StatusResult:
         version=__version__,
         protocol=PROTOCOL_VERSION,
         home=str(core.home.root),
-        providers=core.router.status(),
+        providers=core.provider_status(),
         roots=tuple(server.client.folders),
+        sandbox=core.sandbox,
     )
 
 

@@ -50,15 +50,18 @@ class EditorWorkspace:
         return to_path(uri)
 
     async def read(self, path: Path) -> FileText:
-        """A dirty buffer beats the disk; the disk beats a buffer that the person has not touched."""
+        """A dirty buffer beats the disk; the disk beats a buffer that the person has not touched.
+
+        Raises FileMissing, or ToolError where it is not a text or is too large.
+        """
         document = self._server.documents.at(path)
         if document is None:
             return await self._disk.read(path)
-        if not document.dirty:
-            stored = await self._read_stored(path)
-            if stored is not None and not _same(stored.text, document.text):
-                return stored
-        return FileText(path, document.text, document.base, from_editor=True)
+        stored = await self._read_stored(path)
+        if not document.dirty and stored is not None and not _same(stored.text, document.text):
+            return stored
+        encoding = "utf-8" if stored is None else stored.encoding
+        return FileText(path, document.text, document.base, from_editor=True, encoding=encoding)
 
     async def apply(self, change: FileChange) -> None:
         """Make the change through the editor where the file is open. Raises EditConflict."""
