@@ -8,7 +8,7 @@ from attrs import frozen
 
 from lyma_server.agent.agent import Agent
 from lyma_server.agent.session import SessionStore
-from lyma_server.config.keys import resolve_keys
+from lyma_server.config.keys import resolve_keys, secrets_at_hand
 from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
 from lyma_server.config.presets import EMBEDDED
@@ -23,7 +23,7 @@ from lyma_server.router.state import State
 from lyma_server.secret import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from lyma_server.agent.ports import Listener, Person, Workspace
     from lyma_server.agent.turn import Turn
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lyma_server.config.load import Loaded
     from lyma_server.config.model import ProviderSettings, Settings
     from lyma_server.protocol.messages import AskParams
+    from lyma_server.secret import Secret
 
 KEY_COMMAND_S = 60
 """A password manager may have to ask its owner first."""
@@ -107,7 +108,7 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
     loaded = load_settings(environ, home, flags)
     settings = loaded.settings
     keys = resolve_keys(settings, environ, lambda command: run_key_command(command, environ), settings.order)
-    redactor = Redactor(key.secret for each in keys.values() for key in each if key.secret)
+    redactor = Redactor((*secrets_at_hand(settings, environ), *_resolved_secrets(keys)))
     state = State(Database(home.state_db))
     router = Router(_providers(settings, keys), settings, state, launcher=_embedded(settings))
     sessions = SessionStore(home.sessions, settings.sessions.keep_days)
@@ -118,6 +119,10 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
 def _embedded(settings: Settings) -> EmbeddedServer:
     model = settings.providers.get(EMBEDDED)
     return EmbeddedServer(model.gguf if model else None)
+
+
+def _resolved_secrets(keys: Mapping[str, tuple[ResolvedKey, ...]]) -> Iterator[Secret]:
+    return (key.secret for each in keys.values() for key in each if key.secret)
 
 
 def usable(keys: tuple[ResolvedKey, ...]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
@@ -29,9 +28,9 @@ def mistakes_in(layers: Layers, already: Sequence[Mistake]) -> list[Mistake]:
     return [_with_giver(layers, mistake) for mistake in found]
 
 
-def notices_of(settings: Settings) -> tuple[str, ...]:
+def notices_of(settings: Settings, layers: Layers) -> tuple[str, ...]:
     """What a user should be told although it is no mistake."""
-    return (*_default_notices(settings), *_plain_http_notices(settings))
+    return (*_stand_in_notices(settings, layers), *_left_out_notices(settings), *_plain_http_notices(settings))
 
 
 def _unknown_names(layers: Layers) -> Iterator[Mistake]:
@@ -72,9 +71,15 @@ def _with_giver(layers: Layers, mistake: Mistake) -> Mistake:
     return evolve(mistake, given_by=source.where) if source and source.kind in {"environment", "flag"} else mistake
 
 
-def _default_notices(settings: Settings) -> Iterator[str]:
-    if settings.order == (EMBEDDED,):
+def _stand_in_notices(settings: Settings, layers: Layers) -> Iterator[str]:
+    chosen = (
+        layers.sources["order",].kind != "default" or layers.sources["providers", settings.order[0]].kind != "preset"
+    )
+    if settings.order == (EMBEDDED,) and not chosen:
         yield "The small embedded model answers, since no provider is configured; run `lyma setup` to add one."
+
+
+def _left_out_notices(settings: Settings) -> Iterator[str]:
     for name, provider in settings.providers.items():
         if name not in settings.order and not provider.keys and needs_key(name, provider.base_url):
             yield f"{name} is configured and has no key, so it is left out; run `lyma keys add {name}`."
@@ -89,6 +94,8 @@ def _plain_http_notices(settings: Settings) -> Iterable[str]:
 
 def _is_near(host: str) -> bool:
     """Whether `host` is this machine or one in a private network, as far as its name tells."""
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import stat
-import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.config import kinds, model, shape
@@ -57,6 +56,8 @@ def read_text(path: FilePath) -> str | None:
 
 def parse(path: FilePath, text: str) -> dict[str, Any]:
     """Parse TOML. Raises ConfigError with the line, and never with the text: it may hold a key."""
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -45,6 +45,14 @@ def resolve_keys(
     return {name: tuple(_keys_of(name, settings, resolver)) for name in names}
 
 
+def secrets_at_hand(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
+    """Every key of every provider that no command must be run for, also of those that are not in the order."""
+    resolver = _Resolver(environ, lambda _command: "", {})
+    for provider in settings.providers.values():
+        for key in provider.keys:
+            yield from (Secret(value) for value, _problem in resolver.values(key) if value)
+
+
 def describe(key: KeySettings) -> str:
     """Name a key without giving it away: its variable, the first word of its command, or its masked value."""
     text = key.value.reveal()

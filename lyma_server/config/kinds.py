@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import NOTHING, fields, frozen
@@ -52,6 +51,8 @@ class Text:
             mistakes.append(wrong(path, self.expected, value))
         elif not value.strip():
             mistakes.append(Mistake(path, "must not be empty", self.expected))
+        elif not _is_unicode(value):
+            mistakes.append(Mistake(path, "must be a string in UTF-8", self.expected))
         return value
 
 
@@ -187,7 +188,18 @@ def unknown(path: Path, known: Mapping[str, object]) -> Mistake:
     return Mistake(path, f"is not a setting{near_name(str(path[-1]), known)}", f"one of {', '.join(known)}")
 
 
+def _is_unicode(value: str) -> bool:
+    """Whether it can be written. Bytes of a variable or an argument that were no UTF-8 cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _toml_value(text: str) -> Any:
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:

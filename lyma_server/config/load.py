@@ -39,12 +39,13 @@ def load_settings(environ: Mapping[str, str], home: Home, flags: Mapping[str, st
     """
     text = file.read_text(home.config) or ""
     mistakes: list[Mistake] = []
-    layers = read_layers(file.parse(home.config, text), str(home.config), mistakes, environ, flags or {})
+    document = file.parse(home.config, text) if text else {}
+    layers = read_layers(document, str(home.config), mistakes, environ, flags or {})
     if mistakes:
         raise error_of(mistakes, str(home.config), text)
     complete(layers, environ)
     settings: Settings = _build(Settings, layers.values)
-    return Loaded(settings, _sources(layers, settings), notices_of(settings))
+    return Loaded(settings, _sources(layers, settings), notices_of(settings, layers))
 
 
 def read_layers(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import evolve, frozen
 
 from lyma_server.errors import ConfigError
+from lyma_server.secret import VENDOR_PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+LONGEST_NAME: Final = 40
+"""In characters. Longer names are not shown."""
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is: names, and positions in lists counted from 0."""
@@ -33,7 +37,7 @@ def dotted(path: Path) -> str:
     """Name a setting for people: `providers.openai.keys (item 2)`; positions count from 1."""
     name = ""
     for step in path:
-        name += f" (item {step + 1})" if isinstance(step, int) else f".{step}" if name else step
+        name += f" (item {step + 1})" if isinstance(step, int) else f".{_shown(step)}" if name else _shown(step)
     return name
 
 
@@ -42,7 +46,7 @@ def error_of(mistakes: Iterable[Mistake], file: str, text: str) -> ConfigError:
     first, *others = _with_lines(mistakes, text)
     error = ConfigError(
         "\n".join(_sentence(mistake, file) for mistake in (first, *others)),
-        key=".".join(step for step in first.path if isinstance(step, str)) or first.given_by,
+        key=dotted(tuple(step for step in first.path if isinstance(step, str))) or first.given_by,
         expected=first.expected,
         others=[_sentence(other, file) for other in others],
     )
@@ -62,6 +66,11 @@ def near_name(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def _shown(name: str) -> str:
+    """A name as it is, unless it may be a key that was pasted into the wrong place."""
+    return "…" if name.startswith(VENDOR_PREFIXES) or len(name) > LONGEST_NAME else name
 
 
 def _with_lines(mistakes: Iterable[Mistake], text: str) -> Sequence[Mistake]:

@@ -228,6 +228,14 @@ def test_a_known_provider_without_a_key_is_left_out_with_a_notice(load):
 
 
 @pytest.mark.parametrize(
+    ("text", "environ"),
+    [("[providers.embedded]\n", {}), ('order = ["embedded"]\n', {}), ("", {"LYMA_ORDER": "embedded"})],
+)
+def test_who_chose_the_embedded_model_is_not_told_of_it(load, text, environ):
+    assert load(text, environ).notices == ()
+
+
+@pytest.mark.parametrize(
     ("address", "far"),
     [
         ("http://example.com/v1", True),

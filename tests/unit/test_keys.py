@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lyma_server.config.keys import ResolvedKey, describe, resolve_keys
+from lyma_server.config.keys import ResolvedKey, describe, resolve_keys, secrets_at_hand
 from lyma_server.config.model import KeySettings, ProviderSettings, Settings
 from lyma_server.config.presets import PRESETS
 from lyma_server.errors import LymaError
@@ -103,6 +103,12 @@ def test_a_known_provider_without_keys_says_what_to_do(name):
         if needed:
             sentence = f"{name} has no key; set {PRESETS[name].key_variable} or run `lyma keys add {name}`."
             assert resolved == (ResolvedKey(None, None, "", sentence),)
+
+
+def test_keys_of_every_provider_are_at_hand_for_redaction_and_no_command_is_run():
+    keys = (key(KEY), key("env:MINE"), key("env:NONE"), key("cmd:boom"))
+    settings = Settings(order=("two",), providers={"one": ProviderSettings(keys=keys), "two": ProviderSettings()})
+    assert list(secrets_at_hand(settings, {"MINE": "a-key, b-key"})) == [Secret(KEY), Secret("a-key"), Secret("b-key")]
 
 
 def test_only_the_providers_asked_for_are_resolved():
