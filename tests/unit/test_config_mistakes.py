@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def test_a_broken_configuration_is_explained(tmp_path, case):
     assert lines == case["message"]
     assert error.data.get("line") == case["line"]
     assert error.data["key"] == case["key"]
-    assert error.data["expected"] == case["expected"]
+    assert re.sub("^one of .*", "one of …", error.data["expected"]) == case["expected"]  # new settings come and go
     assert error.data.get("file") == (str(home.config) if lines[0].startswith("FILE") else None)
     assert [other.replace(str(home.config), "FILE") for other in error.data["others"]] == lines[1:]
     assert "secret" not in f"{error.message}{error.data}"
