@@ -74,13 +74,11 @@ class SessionLog:
         self.append_lines(line(record))
 
     def append_lines(self, lines: bytes) -> None:
-        """The same for whole lines."""
+        """The same for whole lines. What is left of one that did not fit is cut off by the next writer."""
         if self._descriptor is None:
             return
-        size = os.fstat(self._descriptor).st_size
         failure = _written(self._descriptor, lines)
         if failure:
-            os.ftruncate(self._descriptor, size)
             self.close()
             self.failure = failure
             self.on_failure(failure)

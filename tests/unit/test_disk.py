@@ -122,6 +122,22 @@ async def test_one_that_appears_at_the_last_moment_is_not_replaced(root: Path, m
     assert list(root.iterdir()) == [path]
 
 
+async def test_one_that_changes_at_the_last_moment_is_not_replaced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = root / "a.txt"
+    path.write_text("old")
+    base = await base_of(path)
+    write = files._write_draft
+
+    def meanwhile(*arguments) -> None:
+        write(*arguments)
+        path.write_text("somebody else's")
+
+    monkeypatch.setattr(files, "_write_draft", meanwhile)
+    with pytest.raises(EditConflict):
+        await change(root, "a.txt", "new", base)
+    assert path.read_text() == "somebody else's"
+
+
 async def test_deleting(root: Path) -> None:
     path = root / "a.txt"
     path.write_text("old")

@@ -127,6 +127,7 @@ def test_a_line_that_was_cut_short_costs_only_itself(store: SessionStore, cut: i
     assert log.messages() == [SAID]
     assert path.read_bytes().endswith(b"\n")
     store.end(log)
+    assert store.list()[0].turns == 2
 
 
 def test_a_turn_whose_process_died_is_interrupted(store: SessionStore) -> None:

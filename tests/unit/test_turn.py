@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lyma_server.agent.assembly import Assembler
 from lyma_server.config.model import AgentSettings
 from lyma_server.errors import (
     AllFailed,
@@ -130,6 +131,20 @@ async def test_when_every_provider_fails_the_turn_ends_before_the_error(tmp_path
             await turn.result()
     assert end(desk).stop_reason == "interrupted"
     assert "item.discarded" in desk.ears.types
+
+
+async def test_a_fault_of_our_own_closes_the_stream_and_ends_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path, answer("Never heard."))
+    streams: list = []
+    stream = desk.router.stream
+    monkeypatch.setattr(desk.router, "stream", lambda *given: streams.append(stream(*given)) or streams[-1])
+    monkeypatch.setattr(Assembler, "feed", lambda _self, _event: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        await desk.ask()
+    assert desk.router.closed == 1
+    assert end(desk).stop_reason == "interrupted"
 
 
 async def test_a_restart_voids_thinking_only(tmp_path: Path) -> None:
