@@ -124,3 +124,11 @@ def open_exit(process: Process) -> int | None:
 @cache
 def _can_tether() -> bool:
     return SETPRIV.resolve().name == "setpriv" and os.access(SETPRIV, os.X_OK)
+
+
+def limit_memory(process: Process, limit: int) -> None:
+    """Bound the address space of a program that has just been started, in bytes."""
+    import resource
+
+    with suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit, limit))

@@ -26,6 +26,7 @@ from lyma_server.isolation.launch import (
     has_ended,
     helper_environment,
     launch,
+    limit_memory,
     signal_group,
 )
 
@@ -97,9 +98,15 @@ def run_helper_blocking(  # noqa: PLR0913 - each by name
     cwd: Folder | None = None,
     timeout_s: float = 10,
     output_limit: int = OUTPUT_LIMIT,
+    memory_limit: int | None = None,
 ) -> HelperResult:
-    """The same as `run_helper` for code that has no event loop; it blocks the calling thread."""
+    """The same as `run_helper` for code that has no event loop; it blocks the calling thread.
+
+    `memory_limit` bounds the address space, in bytes, before the program is given its input.
+    """
     process = launch(argv, env=env, cwd=cwd, stdin_pipe=bool(stdin))
+    if memory_limit is not None:
+        limit_memory(process, memory_limit)
     exchange = Exchange(process, stdin, output_limit)
     try:
         _serve_blocking(exchange, time.monotonic() + timeout_s)

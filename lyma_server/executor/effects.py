@@ -1,0 +1,292 @@
+"""What a program would do to files: removed, moved, written, read, given other modes. One row a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from attrs import frozen
+
+from lyma_server.executor import searching
+from lyma_server.executor.marks import STAR
+from lyma_server.executor.options import Options, read_options
+
+if TYPE_CHECKING:
+    from lyma_server.executor.invocation import Invocation
+
+Kind: TypeAlias = Literal["remove", "remove tree", "move", "write", "append", "create", "mode", "mode tree", "read"]
+
+
+@frozen
+class Effect:
+    """`text` is the argument as written, `paths` every absolute path that it may mean."""
+
+    kind: Kind
+    text: str
+    paths: tuple[str, ...]
+
+
+Found: TypeAlias = Iterator[tuple[Kind, str]]
+Reader: TypeAlias = Callable[[tuple[str, ...]], Found]
+
+NAMES_ONLY = frozenset(
+    {"echo", "printf", "ls", "eza", "exa", "stat", "test", "[", "file", "du", "basename", "dirname", "realpath", "readlink", "which", "type",
+     "ssh", "ssh-add", "ssh-keygen", "ssh-copy-id", "ssh-keyscan", "sftp", "git", "find", "fd", "cd", "pushd", "export", "declare", "command", "history", "man", "lyma",
+     "namei", "tree", "mountpoint", "id", "getent", "locate", "alias", "eval", "exec", "sudo", "env", "timeout", "nohup", "docker", "podman",
+     "systemctl", "kill", "pkill", "killall", "pgrep", "sh", "bash", "fork bomb", "unseen program", "reverse shell", "xargs", "df", "dash", "zsh",
+     "docker-compose", "kubectl", "terraform", "ansible", "ansible-playbook", "vagrant", "mosh", "autossh", "rclone"}
+)  # fmt: skip
+"""These do not hand on what stands in the files that they name (an identity file of ssh is used, not shown)."""
+
+
+def find_effects(invocation: Invocation) -> tuple[Effect, ...]:
+    """Everything that `invocation` would do to files."""
+    scene = invocation.scene
+    if not invocation.program and invocation.redirections:
+        found: Found = (_redirected(r.target, writes=r.writes) for r in invocation.redirections)
+    else:
+        found = _of_program(invocation)
+    return tuple(Effect(kind, text, scene.places(text)) for kind, text in found if text)
+
+
+def _redirected(target: str, *, writes: bool) -> tuple[Kind, str]:
+    return ("write" if writes else "read", target)
+
+
+def _of_program(invocation: Invocation) -> Found:
+    name = invocation.program
+    reader = _ROWS.get(name) or (_mkfs if name.startswith("mkfs") else None)
+    if reader is not None:
+        yield from reader(invocation.arguments)
+    elif name not in NAMES_ONLY:
+        yield from _read_all(invocation.arguments)
+
+
+def _read_all(arguments: tuple[str, ...]) -> Found:
+    """Any other program may read whatever it names: operands, `--file=path`, `-d@path`, `if=path`."""
+    for word in arguments:
+        for part in (
+            re.split(r"[=,]|(?<=[=,])|@|^-[a-zA-Z](?=[~/.])", word)
+            if not word.startswith(("/", "./", "~"))
+            else (word,)
+        ):
+            if "/" in part or part.startswith("."):
+                yield "read", part.split(":", 1)[1] if re.match(r"^\w[\w.-]*:[~/.]", part) else part
+        if word[:1] not in ("-", ""):
+            yield "read", word
+
+
+def _rm(arguments: tuple[str, ...], *, always: bool = False) -> Found:
+    options = read_options(arguments, ("--interactive", "-I") if always else ())
+    tree = always or options.has("-r", "-R", "--recursive")
+    for operand in options.operands:
+        yield ("remove tree" if tree else "remove"), operand
+
+
+def _shred(arguments: tuple[str, ...]) -> Found:
+    options = read_options(arguments, ("-n", "-s", "--iterations", "--size", "--random-source"))
+    for operand in options.operands:
+        yield "remove", operand
+        yield "write", operand
+
+
+def _mv(arguments: tuple[str, ...]) -> Found:
+    for source, target in _transfer(read_options(arguments, ("-t", "-S", "--target-directory", "--suffix"))):
+        yield ("move", source) if source else ("write", target)
+
+
+def _transfer(options: Options) -> Iterator[tuple[str, str]]:
+    """Sources, then the target under an empty source; a target folder is also named with each file in it."""
+    folder = options.value("-t", "--target-directory")
+    operands = options.operands
+    if folder is None and len(operands) < 2:
+        yield from ((source, "") for source in operands)
+        return
+    sources, target = (operands, folder) if folder is not None else (operands[:-1], operands[-1])
+    yield from ((source, "") for source in sources)
+    yield "", target
+    yield from (("", f"{target.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}") for source in sources)
+
+
+def _cp(arguments: tuple[str, ...]) -> Found:
+    values = ("-t", "-S", "--target-directory", "--suffix", "-m", "--mode", "-o", "-g", "--owner", "--group")
+    options = read_options(arguments, values)
+    for source, target in _transfer(options):
+        yield ("read", source) if source else ("write", target)
+
+
+def _rsync(arguments: tuple[str, ...]) -> Found:
+    options = read_options(
+        arguments,
+        (
+            "-e",
+            "--rsh",
+            "--exclude",
+            "--include",
+            "--files-from",
+            "--exclude-from",
+            "-f",
+            "--filter",
+            "--port",
+            "--chmod",
+        ),
+    )
+    for source, target in _transfer(options):
+        yield ("read", source) if source else ("write", target)
+    if any(flag.startswith("--del") for flag in options.flags) and len(options.operands) > 1:
+        target = options.operands[-1]
+        yield "remove tree", f"{target.split(':', 1)[-1].rstrip('/')}/{STAR}"
+    if options.has("--remove-source-files"):
+        for source in options.operands[:-1]:
+            yield "move", source
+
+
+def _dd(arguments: tuple[str, ...]) -> Found:
+    for word in arguments:
+        name, _, value = word.partition("=")
+        if name == "of":
+            yield "write", value
+        elif name == "if":
+            yield "read", value
+
+
+def _operands(kind: Kind, *values: str) -> Reader:
+    def read(arguments: tuple[str, ...]) -> Found:
+        for operand in read_options(arguments, values).operands:
+            yield kind, operand
+
+    return read
+
+
+def _tee(arguments: tuple[str, ...]) -> Found:
+    options = read_options(arguments)
+    for operand in options.operands:
+        yield ("append" if options.has("-a", "--append") else "write"), operand
+
+
+def _mode(
+    arguments: tuple[str, ...], *, first_is_mode: bool = True, values: tuple[str, ...] = ("--reference", "--from")
+) -> Found:
+    words = tuple(word for word in arguments if not re.fullmatch(r"-[rwxXst]+", word)) if first_is_mode else arguments
+    options = read_options(words, values)
+    skips = first_is_mode and len(words) == len(arguments) and not options.value("--reference")
+    for operand in options.operands[1:] if skips else options.operands:
+        yield ("mode tree" if options.has("-R", "--recursive") else "mode"), operand
+
+
+def _chattr(arguments: tuple[str, ...]) -> Found:
+    tree = "-R" in arguments
+    for word in arguments:
+        if word[:1] not in "-+=":
+            yield ("mode tree" if tree else "mode"), word
+
+
+def _in_place(script_options: tuple[str, ...]) -> Reader:
+    """`sed -i`, `perl -i`: operands after the script are rewritten; otherwise they are read."""
+
+    def read(arguments: tuple[str, ...]) -> Found:
+        options = read_options(arguments, script_options)
+        writes = any(re.match(r"^-[a-zA-Z]*i|^--in-place", word) for word in arguments)
+        scripted = bool(options.all_values(*script_options))
+        for operand in options.operands if scripted else options.operands[1:]:
+            yield ("write" if writes else "read"), operand
+
+    return read
+
+
+def _curl(arguments: tuple[str, ...]) -> Found:
+    values = ("-o", "--output", "-d", "--data", "-F", "--form", "-T", "--upload-file", "-H", "-X", "-u", "-A", "-b", "-e", "-O", "-P", "-K",
+              "--data-binary", "--data-raw", "--output-document", "--post-file", "--body-file", "--config", "-E", "--key", "--cert", "--cacert")  # fmt: skip
+    for name, value in read_options(arguments, values).values:
+        if name in ("-o", "--output", "-O", "--output-document"):
+            yield "write", value
+        elif name in ("-T", "--upload-file", "--post-file", "--body-file", "-K", "--config"):
+            yield "read", value
+        elif "@" in value or "<" in value:
+            yield "read", re.split(r"[@<]", value, maxsplit=1)[1].split(";")[0]
+    for word in arguments:
+        if word.startswith("file://"):
+            yield "read", word.removeprefix("file://")
+
+
+def _find(arguments: tuple[str, ...]) -> Found:
+    for path in searching.deletions(arguments):
+        yield "remove tree", path
+    for flag, value in pairwise(arguments):
+        if flag in ("-fprint", "-fprintf", "-fls", "-fprint0"):
+            yield "write", value
+
+
+def _tar(arguments: tuple[str, ...]) -> Found:
+    first = arguments[0].lstrip("-") if arguments else ""
+    words = ("-" + arguments[0], *arguments[1:]) if arguments and not arguments[0].startswith("-") else arguments
+    options = read_options(
+        words,
+        ("-f", "-C", "-T", "-X", "--file", "--directory", "--exclude", "-I", "--to-command", "--checkpoint-action"),
+    )
+    creates = options.has("-c", "-r", "-u", "--create", "--append", "--update") or "c" in first
+    for operand in options.operands if creates else ():
+        yield ("move" if options.has("--remove-files") else "read"), operand
+
+
+def _zip(arguments: tuple[str, ...]) -> Found:
+    moves = any(re.fullmatch(r"-[a-zA-Z0-9]*m[a-zA-Z0-9]*|-sdel|--move", word) for word in arguments)
+    for operand in read_options(arguments, ("-x", "-i", "-b", "-n"), single_dash=True).operands[1:]:
+        yield ("move" if moves else "read"), operand
+
+
+def _ln(arguments: tuple[str, ...]) -> Found:
+    for source, target in _transfer(read_options(arguments, ("-t", "-S", "--target-directory"))):
+        yield ("read", source) if source else ("write", target)
+
+
+def _clean(arguments: tuple[str, ...]) -> Found:
+    """`git clean` in another tree than the workspace, and git settings that point at one."""
+    options = read_options(arguments, ("-C", "-c", "--git-dir", "--work-tree", "-m", "-e"))
+    tree = options.value("--work-tree") or options.value("-C") or "."
+    if "clean" in options.operands[:1] and options.has("-f", "--force") and options.has("-d"):
+        yield "move", f"{tree.rstrip('/')}/{STAR}"
+
+
+def _mkfs(arguments: tuple[str, ...]) -> Found:
+    for operand in read_options(
+        arguments, ("-t", "-L", "-b", "-i", "-I", "-m", "-N", "-O", "-E", "-T", "-U", "-F32"), single_dash=False
+    ).operands:
+        yield "write", operand
+
+
+def _xxd(arguments: tuple[str, ...]) -> Found:
+    operands = read_options(arguments, ("-s", "-c", "-l", "-g", "-o")).operands
+    yield from (("read", operand) for operand in operands[:1])
+    yield from (("write", operand) for operand in operands[1:])
+
+
+def _user_removed(arguments: tuple[str, ...]) -> Found:
+    """Removing a user together with the home folder."""
+    options = read_options(arguments, ("-R", "--root"))
+    if options.has("-r", "--remove", "--remove-home", "--remove-all-files"):
+        for name in options.operands[:1]:
+            yield "remove tree", f"/home/{name}"
+
+
+_always = partial(_rm, always=True)
+_open_in_place = _in_place(("-e", "-f", "--expression", "--file"))
+
+_ROWS: dict[str, Reader] = {
+    "rm": _rm, "grm": _rm, "unlink": _operands("remove"), "rmdir": _operands("remove"), "srm": _always, "wipe": _always, "trash": _always,
+    "trash-put": _always, "rimraf": _always, "del-cli": _always, "rmtree": _always, "Remove-Item": _always, "ri": _always, "rd": _always,
+    "del": _always, "erase": _always, "scrub": _shred, "shred": _shred, "gshred": _shred, "nwipe": _shred, "gio": _always, "kioclient": _always,
+    "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _cp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd,
+    "tee": _tee, "sponge": _tee, "truncate": _operands("write", "-s", "-r", "--size", "--reference"), "touch": _operands("create", "-d", "-t", "-r"),
+    "mkdir": _operands("create", "-m", "--mode"), "mkfifo": _operands("create", "-m"), "chmod": _mode, "chown": _mode, "chgrp": _mode,
+    "setfacl": partial(_mode, first_is_mode=False, values=("-m", "-x", "-M", "-X", "--modify", "--set")),
+    "setcap": _mode, "chattr": _chattr, "icacls": _mode, "takeown": _mode, "sed": _open_in_place, "gsed": _open_in_place,
+    "perl": _in_place(("-e", "-E")), "ruby": _in_place(("-e",)), "curl": _curl, "wget": _curl, "find": _find, "tar": _tar, "gtar": _tar,
+    "bsdtar": _tar, "zip": _zip, "7z": _zip, "git": _clean, "mke2fs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
+    "userdel": _user_removed, "deluser": _user_removed, "patch": _operands("write", "-i", "-p", "-d"),
+    "ed": _operands("write"), "ex": _operands("write", "-c"), "vim": _operands("write", "-c"), "vi": _operands("write", "-c"),
+    "nano": _operands("write"), "emacs": _operands("write", "--eval"), "visudo": _operands("write", "-f"), "vipw": lambda _: iter([("write", "/etc/passwd")]),
+}  # fmt: skip

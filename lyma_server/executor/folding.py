@@ -1,0 +1,238 @@
+"""What programs print, where it can be worked out: so that text made by `echo`, `rev` or `base64` is read as what it is."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from lyma_server.executor import decoders, text_filters
+from lyma_server.executor.escapes import decode_ansi, decode_echo
+from lyma_server.executor.marks import (
+    DECODED,
+    ENVIRONMENT,
+    NETWORK,
+    OURSELVES,
+    SOMETHING,
+    STAR,
+    UNKNOWN,
+    has_pattern,
+    taints,
+)
+from lyma_server.executor.options import read_options
+from lyma_server.executor.text_filters import cat
+from lyma_server.executor.tools import DECODERS, FETCHERS
+from lyma_server.executor.world import Alternatives, World, limit
+
+Fold: TypeAlias = Callable[[World, tuple[str, ...], str], str | None]
+"""Arguments and stdin into output; None where it is not followed."""
+
+MAX_SEQUENCE = 256
+
+
+def fold(world: World, argv: tuple[str, ...]) -> Alternatives:
+    """What `argv` prints, given what is known of its stdin."""
+    name = argv[0]
+    fold_one = _FOLDS.get(name)
+    found: list[str] = []
+    for stdin in world.stdin:
+        output = fold_one(world, argv[1:], stdin) if fold_one else None
+        if output is None:
+            output = (_origin(name, argv) + taints(stdin) or UNKNOWN) + "\n"
+        found.append(output)
+    return limit(found)
+
+
+def _origin(name: str, argv: tuple[str, ...]) -> str:
+    if name in FETCHERS:
+        return NETWORK
+    if name in DECODERS:
+        return DECODED
+    if name in ("pgrep", "pidof", "ps") and any("lyma" in word for word in argv[1:]):
+        return OURSELVES
+    return ""
+
+
+def _echo(_world: World, arguments: tuple[str, ...], _stdin: str) -> str:
+    words, newline, escapes = list(arguments), "\n", False
+    while words and re.fullmatch(r"-[neE]+", words[0]):
+        flags = words.pop(0)
+        newline = "" if "n" in flags else newline
+        escapes = "e" in flags or (escapes and "E" not in flags)
+    text = " ".join(words)
+    return (decode_echo(text) if escapes else text) + newline
+
+
+_DIRECTIVE = re.compile(r"%(?:%|\([^)]*\)T|[-+ #0']*(\*|\d+)?(?:\.(?:\*|\d+))?([a-zA-Z]))")
+
+
+def print_formatted(arguments: Iterable[str]) -> str:
+    """What `printf format words...` prints; widths of more than 64 are not followed."""
+    words = list(arguments)
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words:
+        return ""
+    pattern, values = decode_ansi(words[0]), words[1:]
+    used = _DIRECTIVE.search(pattern) is not None
+    parts: list[str] = []
+    while True:
+        remaining = iter(values)
+        parts.append(_DIRECTIVE.sub(lambda match, left=remaining: _directive(match, next(left, "")), pattern))  # type: ignore[misc]
+        values = list(remaining)
+        if not values or not used or len(parts) > MAX_SEQUENCE:
+            return "".join(parts)
+
+
+def _directive(match: re.Match[str], value: str) -> str:
+    width, kind = match.groups()
+    if kind is None:
+        return "%"
+    if kind == "c":
+        return value[:1]
+    if kind == "b":
+        return decode_echo(value)
+    if kind in "dioxXu" and re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+|['\"].", value):
+        number = ord(value[1]) if value[0] in "'\"" else int(value, 0 if "x" in value.lower() else 10)
+        value = {"o": f"{number:o}", "x": f"{number:x}", "X": f"{number:X}"}.get(kind, str(number))
+        if match.group(0).startswith("%0") and width:
+            return value.zfill(min(int(width), 64))
+    return value
+
+
+def _printf(_world: World, arguments: tuple[str, ...], _stdin: str) -> str:
+    return print_formatted(arguments)
+
+
+def _dirname(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    operands = read_options(arguments).operands
+    return (
+        "\n".join(posixpath.dirname(path.rstrip("/")) or ("/" if path[:1] == "/" else ".") for path in operands) + "\n"
+    )
+
+
+def _basename(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    options = read_options(arguments, ("-s", "--suffix"))
+    if not options.operands:
+        return None
+    name = posixpath.basename(options.operands[0].rstrip("/")) or "/"
+    suffix = options.value("-s", "--suffix") or (options.operands[1] if len(options.operands) == 2 else "")
+    return (name.removesuffix(suffix) if name != suffix else name) + "\n"
+
+
+def locate_programs(names: Iterable[str]) -> Alternatives:
+    """What `which` and `command -v` print: a path that keeps the name."""
+    return ("".join(f"/usr/bin/{name}\n" if "/" not in name else f"{name}\n" for name in names),)
+
+
+def _which(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    return locate_programs(read_options(arguments).operands)[0]
+
+
+def _seq(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    if not arguments or not all(re.fullmatch(r"-?\d{1,9}", word) for word in arguments):
+        return SOMETHING
+    numbers = list(map(int, arguments))
+    first, step, last = (
+        (1, 1, numbers[0]) if len(numbers) == 1 else (numbers[0], 1 if len(numbers) == 2 else numbers[1], numbers[-1])
+    )
+    if step == 0 or abs(last - first) // abs(step) > MAX_SEQUENCE:
+        return SOMETHING
+    return "".join(f"{number}\n" for number in range(first, last + (1 if step > 0 else -1), step))
+
+
+def _same(world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
+    operands = read_options(arguments, ("-k", "-t", "-S")).operands
+    return cat(world, operands, stdin)
+
+
+def _mktemp(_world: World, arguments: tuple[str, ...], _stdin: str) -> str:
+    options = read_options(arguments, ("-p", "--tmpdir", "--suffix"))
+    template = (options.operands or ("tmp.XXXXXXXXXX",))[0]
+    folder = options.value("-p", "--tmpdir") or "/tmp"  # noqa: S108 - what mktemp prints, nothing is made there
+    name = template.replace("X", "") + SOMETHING
+    return (name if "/" in name else f"{folder.rstrip('/')}/{name}") + "\n"
+
+
+def _path(world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    operands = read_options(arguments).operands
+    return "".join(f"{world.locate(operand)}\n" for operand in operands) or None
+
+
+def _git(world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    if "rev-parse" not in arguments and "describe" not in arguments:
+        return None
+    if "--show-toplevel" in arguments:
+        return (world.places.workspace or SOMETHING) + "\n"
+    return SOMETHING
+
+
+def _docker(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """`volume ls` without a filter lists them all."""
+    everything = arguments[:2] in (("volume", "ls"), ("volume", "list")) and not any(
+        word.startswith(("-f", "--filter")) for word in arguments
+    )
+    return STAR + "\n" if everything else None
+
+
+def _environment(world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    words = [word for word in arguments if not word.startswith("-")]
+    if not words:
+        return ENVIRONMENT + "\n"
+    values = [(world.get(word) or ("",))[0] for word in words]
+    return "".join(value + "\n" for value in values)
+
+
+def _env(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    return ENVIRONMENT + "\n" if all(word.startswith("-") or "=" in word for word in arguments) else None
+
+
+def _whoami(world: World, _arguments: tuple[str, ...], _stdin: str) -> str:
+    return posixpath.basename(world.places.home) + "\n"
+
+
+def _id(world: World, arguments: tuple[str, ...], stdin: str) -> str:
+    return _whoami(world, (), stdin) if "n" in "".join(arguments) and "u" in "".join(arguments) else SOMETHING
+
+
+def _something(_world: World, _arguments: tuple[str, ...], _stdin: str) -> str:
+    return SOMETHING + "\n"
+
+
+def _ls(_world: World, arguments: tuple[str, ...], _stdin: str) -> str:
+    options = read_options(arguments, ("-I", "-w", "-T", "--ignore", "--color", "--sort", "--time"))
+    operands = options.operands or (".",)
+    if options.has("-d", "--directory") or any(has_pattern(operand) for operand in operands):
+        return "\n".join(operands) + "\n"
+    return STAR + "\n"
+
+
+def _curl(_world: World, arguments: tuple[str, ...], _stdin: str) -> str:
+    options = read_options(
+        arguments, ("-o", "-H", "-d", "-X", "-u", "-A", "-b", "-e", "-F", "-T", "-m", "-w", "--output", "-O")
+    )
+    return "" if options.value("-o", "--output") not in (None, "-") else NETWORK + "\n"
+
+
+def _python(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """`-c "print('text')"`: the text."""
+    if len(arguments) != 2 or arguments[0] != "-c":
+        return None
+    match = re.fullmatch(r"\s*print\((['\"])([^'\"\\]*)\1(\[::-1\])?\)\s*", arguments[1])
+    return None if match is None else (match.group(2)[::-1] if match.group(3) else match.group(2)) + "\n"
+
+
+_FOLDS: dict[str, Fold] = {
+    "echo": _echo, "printf": _printf, "cat": cat, "dirname": _dirname, "basename": _basename, "which": _which, "rev": text_filters.rev,
+    "tac": text_filters.tac, "tr": text_filters.tr, "base64": decoders.base64, "base32": decoders.base32, "xxd": decoders.xxd, "openssl": decoders.openssl, "seq": _seq, "sed": text_filters.sed,
+    "cut": text_filters.cut, "head": text_filters.head, "grep": text_filters.grep, "sort": _same, "uniq": _same, "tee": lambda _w, _a, stdin: stdin,
+    "awk": text_filters.awk, "mktemp": _mktemp, "realpath": _path, "readlink": _path, "git": _git, "printenv": _environment, "env": _env,
+    "whoami": _whoami, "id": _id, "logname": _whoami, "hostname": _something, "date": _something, "uname": _something,
+    "nproc": _something, "uuidgen": _something, "tty": _something, "arch": _something, "ls": _ls, "curl": _curl,
+    "docker": _docker, "podman": _docker, "nerdctl": _docker, "python3": _python, "python": _python,
+}  # fmt: skip
+
+
+def follows(name: str) -> bool:
+    """Whether the output of a program is worked out here."""
+    return name in _FOLDS

@@ -1,0 +1,91 @@
+"""What a program would be started with: the common ground between reading a command and judging it."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from attrs import Factory, frozen
+
+from lyma_server.executor.marks import show
+from lyma_server.executor.paths import follow_links, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
+
+
+@frozen
+class Redirection:
+    """`descriptor` as a number, `target` a path (`/dev/tcp/...` included); `writes` and `reads` say which way it is open."""
+
+    descriptor: str
+    target: str
+    writes: bool
+    reads: bool
+
+
+@frozen
+class Scene:
+    """Where a path of a program leads: its folder, folders of the machine seen under another name, links and
+    copies made before.
+    """
+
+    cwd: tuple[str, ...]
+    mounts: tuple[tuple[str, str], ...] = ()
+    links: Mapping[str, str] = NO_LINKS
+    twins: Mapping[str, str] = NO_LINKS
+
+    def places(self, path: str) -> tuple[str, ...]:
+        """Every absolute path that `path` may mean."""
+        found: dict[str, None] = {}
+        for folder in self.cwd:
+            for place in resolve(path, folder):
+                found.update(dict.fromkeys((place, *self._elsewhere(place))))
+        return tuple(found)
+
+    def _elsewhere(self, place: str) -> tuple[str, ...]:
+        table = (*self.mounts, *self.links.items())
+        moved = (replace_prefix(place, inside, outside) for inside, outside in table)
+        return tuple(variant for path in moved if path is not None for variant in (path, follow_links(path)))
+
+
+def replace_prefix(path: str, inside: str, outside: str) -> str | None:
+    """`path` with the folder `inside` renamed, None where it does not lie there."""
+    if path != inside and not path.startswith(inside.rstrip("/") + "/"):
+        return None
+    rest = path[len(inside.rstrip("/")) :]
+    return (outside.rstrip("/") + rest) or "/"
+
+
+@frozen
+class Invocation:
+    """One program with its arguments. `argv` may hold marks; `feeds` names the programs that read its output."""
+
+    program: str
+    argv: tuple[str, ...]
+    scene: Scene
+    stdin: tuple[str, ...] = ("",)
+    piped: bool = False
+    redirections: tuple[Redirection, ...] = ()
+    feeds: tuple[str, ...] = ()
+    environment: Mapping[str, tuple[str, ...]] = Factory(dict)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.argv[1:]
+
+    @property
+    def shown(self) -> str:
+        """The command for a message."""
+        return show(" ".join(self.argv))[:200]
+
+
+@lru_cache(maxsize=1024)
+def program_name(word: str) -> str:
+    """The name by which tables know a program: no folder, no `.exe`, no version, no case on Windows-like names."""
+    name = posixpath.basename(word.rstrip("/").replace("\\", "/"))
+    return name[:-4].lower() if name.lower().endswith((".exe", ".cmd")) else name

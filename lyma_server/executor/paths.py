@@ -1,0 +1,130 @@
+"""Where a path leads, read without touching the disk first and through its links second."""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from attrs import frozen
+
+from lyma_server.executor.marks import PATTERNS, deactivate, has_pattern, is_plain, readings
+
+_SELF_ROOT = re.compile(r"/proc/(?:self|thread-self|\d+|<unknown>)(?:/task/[^/]+)?/root(?=/|$)")
+_SELF_CWD = re.compile(r"/proc/(?:self|thread-self)(?:/task/[^/]+)?/cwd(?=/|$)")
+_USUAL_NAMES = ("src", "tests", "docs", "build")
+
+
+def normalise(path: str, cwd: str) -> str:
+    """An absolute path without `.`, `..`, `//` or a detour through /proc. `path` may hold active patterns."""
+    whole = path if path.startswith("/") else f"{cwd}/{path}"
+    if "/proc/" in whole:
+        whole = _SELF_CWD.sub(lambda _: cwd, re.sub("//+", "/", whole))
+        while _SELF_ROOT.search(whole):
+            whole = _SELF_ROOT.sub("", whole) or "/"
+    parts: list[str] = []
+    for part in whole.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def covers(pattern: str, name: str) -> bool:
+    """Whether one component of a path, perhaps with active patterns, may stand for `name`."""
+    if not has_pattern(pattern):
+        return pattern == name
+    if name.startswith(".") and pattern[0] != ".":
+        return False
+    return fnmatchcase(name, _as_glob(pattern))
+
+
+def _as_glob(pattern: str) -> str:
+    """Literal pattern characters escaped, active ones as fnmatch writes them; `[^...]` becomes `[!...]`."""
+    escaped = "".join(f"[{c}]" if c in "*?[" else c for c in pattern)
+    return deactivate(escaped).replace("[^", "[!")
+
+
+@lru_cache(maxsize=1024)
+def takes_everything(pattern: str) -> bool:
+    """Whether a component such as `*` or `?*` takes every ordinary name in a folder."""
+    return has_pattern(pattern) and all(covers(pattern, name) for name in _USUAL_NAMES)
+
+
+@frozen
+class Zone:
+    """A place that matters. `parts` are its components; None stands for any one name."""
+
+    parts: tuple[str | None, ...]
+    label: str
+
+
+def _component_covers(pattern: str, name: str | None) -> bool:
+    return name is None or covers(pattern, name)
+
+
+def reaches(path: str, zone: Zone) -> bool:
+    """Whether `path` is the place, or a folder around it."""
+    parts = path.split("/")[1:] if path != "/" else []
+    wanted = zone.parts
+    return len(parts) <= len(wanted) and all(map(_component_covers, parts, wanted))
+
+
+def is_within(path: str, zone: Zone) -> bool:
+    """Whether `path` is the place, or something in it."""
+    parts = path.split("/")[1:] if path != "/" else []
+    wanted = zone.parts
+    return len(parts) >= len(wanted) and all(map(_component_covers, parts, wanted))
+
+
+def empties(path: str, zone: Zone) -> bool:
+    """Whether `path` stands for all that lies in the place."""
+    folder, _, last = path.rpartition("/")
+    return takes_everything(last) and _equals(folder or "/", zone)
+
+
+def _equals(path: str, zone: Zone) -> bool:
+    parts = path.split("/")[1:] if path != "/" else []
+    return len(parts) == len(zone.parts) and all(map(_component_covers, parts, zone.parts))
+
+
+def zone_of(path: str, label: str) -> Zone:
+    """The place at a plain absolute path."""
+    return Zone(tuple(part for part in path.split("/") if part), label)
+
+
+def resolve(path: str, cwd: str) -> tuple[str, ...]:
+    """Every place that the text of a path may mean: each reading, then the same through links on the disk."""
+    found: dict[str, None] = {}
+    for reading in readings(path):
+        if not reading and path:
+            continue
+        for folder in readings(cwd):
+            lexical = normalise(reading, folder or "/")
+            found[lexical] = None
+            found[follow_links(lexical)] = None
+    return tuple(found)
+
+
+def follow_links(path: str) -> str:
+    """`path` through symbolic links, as far as it has no pattern."""
+    if is_plain(path):
+        return _real(path)
+    folder, pattern = _split_pattern(path)
+    return normalise(pattern, _real(folder))
+
+
+def _split_pattern(path: str) -> tuple[str, str]:
+    parts = path.split("/")
+    first = next(i for i, part in enumerate(parts) if not PATTERNS.isdisjoint(part) or not is_plain(part))
+    return "/".join(parts[:first]) or "/", "/".join(parts[first:])
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path

@@ -1,0 +1,107 @@
+"""The places that the short list protects, as data."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from attrs import frozen
+
+from lyma_server.executor.marks import has_pattern
+from lyma_server.executor.paths import Zone, covers, empties, is_within, normalise, reaches, zone_of
+
+ROOT = Zone((), "the root of the file system")
+
+SYSTEM_TREES = (
+    "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "media", "mnt", "nix", "opt", "proc", "root",
+    "run", "sbin", "snap", "srv", "sys", "usr", "var", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/libexec",
+    "usr/share", "usr/include", "usr/local", "usr/local/bin", "usr/local/lib", "usr/local/share", "usr/local/sbin",
+    "var/lib", "var/log", "var/lib/dpkg", "var/lib/apt", "var/lib/rpm", "var/lib/docker", "var/lib/postgresql",
+    "var/lib/mysql", "var/lib/systemd", "var/spool", "var/spool/cron", "var/mail", "var/www", "var/backups", "lib/modules",
+    "usr/lib/modules", "usr/lib/systemd", "usr/lib/x86_64-linux-gnu", "boot/efi", "boot/grub", "etc/ssh", "etc/pam.d",
+    "etc/systemd", "etc/sudoers.d", "etc/ssl", "etc/cron.d", "etc/security", "etc/apt", "etc/init.d", "etc/network",
+    "dev/disk", "dev/mapper", "System", "Library", "Applications", "Users", "Volumes", "private", "private/etc",
+    "private/var", "cores", "mnt/c", "mnt/c/Windows", "mnt/c/Users", "data",
+)  # fmt: skip
+"""Top-level trees and the trees below them without which a machine does not run."""
+
+SHARED_TREES = frozenset(
+    {"usr/local", "usr/local/bin", "usr/local/lib", "usr/local/share", "opt", "srv", "mnt", "media", "var/www", "data"}
+)
+"""Trees that are installed into or served from: their owner may be changed."""
+
+PERSONAL_FOLDERS = (
+    "Documents", "Desktop", "Downloads", "Pictures", "Photos", "Music", "Videos", "Movies", "Public", "Templates", "Library",
+    "Library/Application Support", "Library/Keychains", "Library/Mail", "Dropbox", "OneDrive", "Mail", "Maildir", ".config",
+    ".local", ".local/share", ".mozilla", ".thunderbird", "snap",
+)  # fmt: skip
+
+CREDENTIAL_FOLDERS = (
+    ".ssh", ".gnupg", ".aws", ".kube", ".azure", ".docker", ".password-store", ".config/gcloud", ".config/gh", ".pki",
+    ".local/share/keyrings", ".config/op", ".netrc", ".git-credentials",
+)  # fmt: skip
+
+HOME_PARENTS = ("home", "Users")
+
+
+@frozen
+class Places:
+    """What a command is judged against. Absolute paths, as they are written."""
+
+    home: str
+    workspace: str
+    lyma_home: str
+    wipe_zones: tuple[Zone, ...]
+    lyma_zones: tuple[Zone, ...]
+    homes: tuple[Zone, ...]
+
+    def find_wiped(self, path: str) -> str | None:
+        """The label of the protected place that removing `path` with all it holds would take, or None."""
+        for zone in self.wipe_zones:
+            if reaches(path, zone) or empties(path, zone):
+                return zone.label
+        folder, _, last = path.rpartition("/")
+        if has_pattern(last) and covers(last, ".."):
+            return self.find_wiped(normalise("..", folder or "/"))
+        return None
+
+    def is_lyma(self, path: str) -> bool:
+        """Whether `path` lies in Lyma's home."""
+        return any(is_within(path, zone) or empties(path, zone) for zone in self.lyma_zones)
+
+    def in_homes(self, path: str, *names: str) -> bool:
+        """Whether `path` is, or lies in, one of `names` in any home; a pattern that may stand for it counts."""
+        return any(is_within(path, Zone((*home.parts, *name.split("/")), "")) for home in self.homes for name in names)
+
+
+def _home_zones(home: tuple[str | None, ...]) -> list[Zone]:
+    zones = [Zone(home, "a home folder")]
+    zones += [Zone((*home, *name.split("/")), "a personal folder") for name in PERSONAL_FOLDERS]
+    zones += [Zone((*home, *name.split("/")), "a folder of credentials or settings") for name in CREDENTIAL_FOLDERS]
+    return zones
+
+
+def _spellings(path: str) -> dict[str, None]:
+    return dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))
+
+
+@lru_cache(maxsize=64)
+def find_places(home: str, workspace: str, lyma_home: str) -> Places:
+    """The protected places of one user and workspace, with every folder that leads to them."""
+    zones = [ROOT, *(zone_of(tree, "a top-level tree of the system") for tree in SYSTEM_TREES)]
+    homes = [zone_of(path, "") for path in _spellings(home)] + [zone_of("/root", "")]
+    homes += [Zone((parent, None), "") for parent in HOME_PARENTS]
+    for zone in homes:
+        zones += _home_zones(zone.parts)
+    lyma = [zone_of(path, "Lyma's home") for path in _spellings(lyma_home)]
+    lyma += [Zone((*zone.parts, ".lyma"), "Lyma's home") for zone in homes]
+    if workspace:
+        zones += [zone_of(path, "the workspace root") for path in _spellings(workspace)]
+    return Places(
+        home=os.path.normpath(home),
+        workspace=os.path.normpath(workspace) if workspace else "",
+        lyma_home=os.path.normpath(lyma_home),
+        wipe_zones=tuple(dict.fromkeys([*lyma, *zones])),
+        lyma_zones=tuple(dict.fromkeys(lyma)),
+        homes=tuple(dict.fromkeys(homes)),
+    )

@@ -1,0 +1,218 @@
+"""pipe-exec, persistence, revshell, secrets, self and history: who may read, enter and cover tracks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from lyma_server.executor.languages import UNSEEN_PROGRAM
+from lyma_server.executor.languages.python_calls import REVERSE_SHELL
+from lyma_server.executor.marks import DECODED, ENVIRONMENT, NETWORK, STAR, show
+from lyma_server.executor.paths import covers, is_within, takes_everything, zone_of
+from lyma_server.executor.redirects import NETWORK_FILES
+from lyma_server.executor.rules.base import Case, asks_for_help
+from lyma_server.executor.tools import SENDERS, is_shell
+
+_CHANGES = ("write", "append", "remove", "remove tree", "move", "mode", "mode tree")
+
+
+def runs_unseen_text(case: Case) -> str | None:
+    """Text that nobody has read reaches an interpreter."""
+    argv = case.invocation.argv
+    if argv and (NETWORK in argv[0] or DECODED in argv[0]):
+        return "program text from the network" if NETWORK in argv[0] else "program text out of a decoder"
+    if case.program == UNSEEN_PROGRAM:
+        return case.invocation.shown
+    if case.program in ("crontab", "at", "batch", "make") and any(
+        NETWORK in text or DECODED in text for text in case.invocation.stdin
+    ):
+        return case.invocation.shown
+    return None
+
+
+_ACCOUNT_FILES = ("/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers", "/etc/ld.so.preload", "/etc/crontab",
+                  "/etc/passwd-", "/etc/shadow-", "/etc/rc.local", "/etc/anacrontab", "/etc/doas.conf")  # fmt: skip
+_ACCOUNT_FOLDERS = tuple(
+    zone_of(path, "")
+    for path in ("/etc/sudoers.d", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly",
+                 "/var/spool/cron", "/etc/pam.d", "/etc/update-motd.d")
+)  # fmt: skip
+
+
+def opens_door(case: Case) -> str | None:
+    """Keys, accounts, sudo rules, preloaded code and system schedules."""
+    for effect in case.effects:
+        if effect.kind not in ("write", "append"):
+            continue
+        for path in effect.paths:
+            folder = any(is_within(path, zone) for zone in _ACCOUNT_FOLDERS)
+            if (
+                folder
+                or path in _ACCOUNT_FILES
+                or case.places.in_homes(path, ".ssh/authorized_keys", ".ssh/authorized_keys2", ".ssh/rc")
+            ):
+                return show(effect.text)
+    return None
+
+
+ACCOUNT_COMMANDS: dict[str, str] = {
+    "useradd": r"(?:-u|--uid)[ =]?0\b|(?:^|\s)-\w*o\b|--non-unique|-G\s*\S*\b(?:sudo|wheel|root|admin)\b", "adduser": r"--uid[ =]0\b|\s(?:sudo|wheel|root|admin)$",
+    "usermod": r"(?:-u|--uid)[ =]?0\b|-\w*G\s*\S*\b(?:sudo|wheel|root|admin)\b|--groups[ =]\S*\b(?:sudo|wheel|root|admin)\b",
+    "gpasswd": r"-a\s+\S+\s+(?:sudo|wheel|root|admin)\b", "chpasswd": r"", "newusers": r"", "passwd": r"(?:^|\s)(?:root|-d|--delete|--stdin)\b",
+    "pw": r"useradd.*-u\s*0", "dseditgroup": r"-a\s.*admin", "visudo": r"(?:^|\s)-f",
+}  # fmt: skip
+
+
+def changes_accounts(case: Case) -> str | None:
+    """New users with the rights of root, and passwords set by a program."""
+    pattern = ACCOUNT_COMMANDS.get(case.program)
+    if pattern is None or asks_for_help(case) or (case.program == "passwd" and re.search(r"(?:^|\s)-S\b", case.words)):
+        return None
+    return case.invocation.shown if re.search(pattern, case.words) else None
+
+
+_NETCATS = frozenset({"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd", "cryptcat"})
+_CARRIERS = _NETCATS | {"socat", "telnet", "openssl"}
+
+
+def opens_shell(case: Case) -> str | None:
+    """A shell whose input or output is another machine."""
+    invocation = case.invocation
+    if case.program == REVERSE_SHELL or invocation.argv[:1] == (REVERSE_SHELL,):
+        return "a shell on a network socket"
+    if case.program in _NETCATS and any(
+        re.match(r"^-[a-zA-Z]*[ec]$|^--(?:exec|sh-exec|lua-exec)", word) for word in case.arguments
+    ):
+        return invocation.shown
+    if case.program == "socat" and re.search(r"(?i)\b(?:exec|system|shell):", case.words):
+        return invocation.shown
+    if not is_shell(case.program):
+        return None
+    networked = any(redirection.target.startswith(NETWORK_FILES) for redirection in invocation.redirections)
+    piped = invocation.piped and (not _CARRIERS.isdisjoint(invocation.feeds) or "-i" in case.arguments)
+    return invocation.shown if networked or piped else None
+
+
+_SYSTEM_SECRETS = re.compile(
+    r"^/etc/(?:g?shadow-?|ssh/ssh_host_\w+_key|security/opasswd|krb5\.keytab|ssl/private(?:/.*)?|wireguard/.*\.conf)$"
+    r"|^/proc/(?!self/environ$)(?!thread-self/environ$)[^/]+/(?:task/[^/]+/)?(?:environ|mem)$|^/proc/kcore$|^/dev/k?mem$|^/var/lib/(?:sss/secrets|secrets)"
+)
+_PUBLIC = re.compile(r"\.pub$|known_hosts|/config$|authorized_keys|/environment$|\.old$|allowed_signers")
+_KEY_FOLDERS = (".gnupg/private-keys-v1.d", ".gnupg/secring.gpg")
+_CREDENTIALS = (".aws/credentials", ".netrc", ".git-credentials", ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".npmrc", ".pypirc",
+                ".config/gcloud", ".azure", ".password-store", ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".bash_history",
+                ".zsh_history")  # fmt: skip
+
+
+def _is_secret(case: Case, path: str) -> bool:
+    if case.places.is_lyma(path) or _SYSTEM_SECRETS.match(path.replace(STAR, "x")):
+        return True
+    if case.places.in_homes(path, *_KEY_FOLDERS):
+        return True
+    if not case.places.in_homes(path, ".ssh"):
+        return False
+    name = path.rpartition("/")[2]
+    return not _PUBLIC.search(path) or any(covers(name, key) for key in ("id_rsa", "id_ed25519"))
+
+
+def reads_secret(case: Case) -> str | None:
+    """Keys of Lyma or of a person, password hashes, another process's environment or memory."""
+    for effect in case.effects:
+        if effect.kind in ("read", "move") and any(_is_secret(case, path) for path in effect.paths):
+            return show(effect.text)
+    if case.program in ("gpg", "gpg2") and re.search(r"--export-secret-(?:sub)?keys", case.words):
+        return case.invocation.shown
+    if case.program == "gcore" or (case.program == "gdb" and re.search(r"(?:^|\s)(?:-p|--pid)\b", case.words)):
+        return case.invocation.shown
+    if case.program == "ps" and re.match(r"^[a-z]*e[a-z]*(?:\s|$)", case.words):
+        return case.invocation.shown
+    return None
+
+
+def sends_secret(case: Case) -> str | None:
+    """The environment, or files of credentials, handed to a program that talks to the network."""
+    if case.program not in SENDERS:
+        return None
+    if any(ENVIRONMENT in text for text in (*case.arguments, *case.invocation.stdin)):
+        return "every environment variable"
+    for effect in case.effects:
+        if effect.kind == "read" and any(case.places.in_homes(path, *_CREDENTIALS) for path in effect.paths):
+            return show(effect.text)
+    return None
+
+
+_OWN_COMMANDS = re.compile(r"^(?:approve|setup|keys\s+(?:add|remove)|config\s+set|approvals?|revoke|undo)\b")
+_OWN_PACKAGE = re.compile(r"/(?:site|dist)-packages/lyma(?:_server|-[\d.]+|\.|/|$)")
+_PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
+_INSTALLERS = frozenset({"pip", "pip3", "pipx", "uv", "conda", "apt", "apt-get", "brew"})
+
+
+def approves_itself(case: Case) -> str | None:
+    """Lyma's own commands that a person alone may give."""
+    name, words = case.program, case.words
+    if name in ("python", "python3") or re.fullmatch(r"python3?\.\d+", name):
+        match = re.match(r"^(?:-\w+\s+)*-m\s*lyma(?:_server)?\s+(.*)", words)
+        name, words = ("lyma", match.group(1)) if match else (name, words)
+    if name != "lyma" or "--help" in case.arguments:
+        return None
+    if words.startswith("approve --list"):
+        return None
+    return case.invocation.shown if _OWN_COMMANDS.match(words) else None
+
+
+def changes_lyma(case: Case) -> str | None:
+    """Writes to Lyma's home or to its installed code, and taking it away."""
+    package = zone_of(_PACKAGE_FOLDER, "")
+    for effect in case.effects:
+        if effect.kind in (*_CHANGES, "create") and any(
+            case.places.is_lyma(path) or _OWN_PACKAGE.search(path) or is_within(path, package) for path in effect.paths
+        ):
+            return show(effect.text)
+    removes = case.program in _INSTALLERS and re.search(r"\b(?:uninstall|remove|purge)\b.*\blyma\b(?!-)", case.words)
+    return case.invocation.shown if removes else None
+
+
+def kills_lyma(case: Case) -> str | None:
+    """A signal to Lyma by its name."""
+    if case.program not in ("pkill", "killall", "systemctl", "skill", "taskkill"):
+        return None
+    if case.program == "systemctl" and not re.search(r"\b(?:stop|kill|disable|mask)\b", case.words):
+        return None
+    return case.invocation.shown if re.search(r"(?i)\blyma\b|lyma[-_]server", case.words) else None
+
+
+_HISTORY_FILES = (".bash_history", ".zsh_history", ".zhistory", ".local/share/fish/fish_history", ".python_history", ".mysql_history",
+                  ".psql_history", ".sqlite_history", ".lesshst", ".node_repl_history", ".history", ".sh_history", ".ash_history")  # fmt: skip
+_SYSTEM_LOGS = re.compile(
+    r"^/var/log(?:/(?:syslog|messages|auth\.log|secure|wtmp|btmp|utmp|lastlog|faillog|kern\.log|daemon\.log|maillog|mail\.log|cron(?:\.log)?|dmesg"
+    r"|boot\.log|dpkg\.log|apt|audit|journal|sudo\.log|ufw\.log|debug|user\.log|private)(?:[./].*)?)?$|^/run/(?:utmp|log)(?:/.*)?$"
+)
+
+
+def covers_tracks(case: Case) -> str | None:
+    """Shell history and the logs of the system."""
+    for effect in case.effects:
+        if effect.kind not in ("write", "remove", "remove tree", "move"):
+            continue
+        for path in effect.paths:
+            folder, _, last = path.rpartition("/")
+            if folder == "/var/log" and (
+                takes_everything(last)
+                or covers(last, "syslog")
+                or covers(last, "auth.log")
+                or last in ("*.log", STAR + ".log")
+            ):
+                return show(effect.text)
+            if _SYSTEM_LOGS.match(path) or case.places.in_homes(path, *_HISTORY_FILES):
+                return show(effect.text)
+    return None
+
+
+_TRACK_COMMANDS = {"journalctl": r"--vacuum", "history": r"(?:^|\s)-\w*[cw]", "wevtutil": r"(?i)^(?:cl|clear-log)", "dmesg": r"(?:^|\s)(?:-C|--clear)\b",
+                   "Clear-EventLog": r"", "logsave": r"^/dev/null"}  # fmt: skip
+
+
+def clears_records(case: Case) -> str | None:
+    """Commands that empty the journal or the history."""
+    pattern = _TRACK_COMMANDS.get(case.program)
+    return case.invocation.shown if pattern is not None and re.search(pattern, case.words) else None

@@ -1,0 +1,44 @@
+"""What every matcher is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from lyma_server.executor.effects import Effect
+    from lyma_server.executor.invocation import Invocation
+    from lyma_server.executor.places import Places
+
+
+@frozen
+class Case:
+    """One program about to start, with what it would do to files."""
+
+    invocation: Invocation
+    effects: tuple[Effect, ...]
+    places: Places
+
+    @property
+    def program(self) -> str:
+        return self.invocation.program
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.invocation.arguments
+
+    @property
+    def words(self) -> str:
+        """The arguments in one line, for patterns over subcommands."""
+        return " ".join(self.invocation.arguments)
+
+
+Matcher: TypeAlias = Callable[[Case], str | None]
+"""The offending part for the message, None where the rule does not speak of this case."""
+
+
+def asks_for_help(case: Case) -> bool:
+    """`--help` and its like: nothing happens."""
+    return any(word in ("--help", "-help", "--version", "help", "--dry-run", "--dryrun") for word in case.arguments)
