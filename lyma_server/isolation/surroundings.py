@@ -1,0 +1,133 @@
+"""Looks at the machine for what a confinement must know. Creates Lyma's home and the folders that caches need, no more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lyma_server.isolation.confinement import Surroundings, contains
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CACHES: Final = {
+    ".cache": "",
+    ".npm": "npm",
+    ".yarn": "yarn",
+    ".bun/install/cache": "bun",
+    ".cargo/registry": "cargo",
+    ".cargo/git": "cargo",
+    ".gradle": "gradle",
+    ".m2": "mvn",
+    ".ivy2": "sbt",
+    ".nuget/packages": "dotnet",
+    ".local/share/pnpm/store": "pnpm",
+    ".local/share/uv": "uv",
+    ".bundle/cache": "bundle",
+    "go/pkg": "go",
+}
+"""Below the user's home: what build tools fetch once and keep, and the tool. Never a folder whose programs are on PATH."""
+
+RUN_FILES: Final = ("/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/resolv.conf")
+RESOLVER: Final = Path("/etc/resolv.conf")
+PRIVATE: Final = (Path("/tmp"), Path("/run"))  # noqa: S108 - named, not used
+UNIX_SOCKETS: Final = Path("/proc/net/unix")
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+
+
+def survey(workspace: Path, user_home: Path, lyma_homes: Iterable[Path]) -> Surroundings:
+    """What there is. `lyma_homes` as they are named; they are created where they are missing, for their owner alone."""
+    named = tuple(lyma_homes)
+    for home in named:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    real_workspace, real_home = workspace.resolve(), user_home.resolve()
+    shared_git = shared_git_folder(real_workspace)
+    homes = tuple(home.resolve() for home in named)
+    return Surroundings(
+        user_home=real_home,
+        lyma_homes=homes,
+        links=tuple(link for home in named for link in links_on(home)),
+        workspace=real_workspace,
+        shared_git=shared_git,
+        caches=tuple(cache_folders(real_home)),
+        read_only=(*hook_folders(real_workspace, shared_git), *_own_package(real_workspace)),
+        hidden_sockets=foreign_sockets((*PRIVATE, real_workspace, *homes)),
+        run_files=tuple(run_files()),
+        as_root=os.geteuid() == 0,
+    )
+
+
+def links_on(path: Path) -> list[Path]:
+    """The real places of the symbolic links on the way to `path`."""
+    steps = (*reversed(path.parents), path)
+    return [step.parent.resolve() / step.name for step in steps if step.is_symlink()]
+
+
+def shared_git_folder(workspace: Path) -> Path | None:
+    """Of a git worktree: the folder that it shares with its repository, if that too says that they belong together.
+
+    Only then: a file of the workspace alone must not open a folder elsewhere.
+    """
+    marker = workspace / ".git"
+    try:
+        folder = (workspace / marker.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
+        points_back = (folder / "gitdir").read_text(encoding="utf-8").strip()
+        common = (folder / (folder / "commondir").read_text(encoding="utf-8").strip()).resolve()
+    except (OSError, ValueError):
+        return None
+    belongs = Path(points_back) == marker and contains(common / "worktrees", folder)
+    return common if belongs and (common / "HEAD").is_file() else None
+
+
+def hook_folders(workspace: Path, shared_git: Path | None) -> list[Path]:
+    """Where git looks for programs to run on its own."""
+    folders = [workspace / ".git", *([shared_git] if shared_git else [])]
+    modules = [module for folder in folders for module in folder.glob("modules/*")]
+    hooks = [folder / "hooks" for folder in (*folders, *modules) if (folder / "HEAD").is_file()]
+    for folder in hooks:
+        folder.mkdir(exist_ok=True)
+    return [folder for folder in hooks if folder.is_dir() and not folder.is_symlink()]
+
+
+def cache_folders(user_home: Path) -> list[Path]:
+    """The caches of the tools that are here, made where they are missing, since a command could not make them."""
+    found = []
+    for name, tool in CACHES.items():
+        folder = user_home / name
+        if not folder.is_dir() and (not tool or shutil.which(tool)):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.is_dir() and contains(user_home, folder.resolve()):
+            found.append(folder.resolve())
+    return found
+
+
+def foreign_sockets(reachable_or_hidden: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Listening sockets in the file system, apart from those below the given folders."""
+    try:
+        lines = UNIX_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return ()
+    names = {line.split(maxsplit=7)[7] for line in lines if len(line.split(maxsplit=7)) == 8}
+    found = {Path(name).resolve() for name in names if name.startswith("/") and _is_socket(name)}
+    return tuple(sorted(path for path in found if not any(contains(folder, path) for folder in reachable_or_hidden)))
+
+
+def run_files() -> list[Path]:
+    """Which parts of /run programs cannot do without; no socket is among them."""
+    wanted = [*RUN_FILES, str(RESOLVER.resolve())]
+    return [Path(name) for name in dict.fromkeys(wanted) if name.startswith("/run/") and Path(name).exists()]
+
+
+def _own_package(workspace: Path) -> list[Path]:
+    """Our own code, unless it is what is being worked on."""
+    return [] if contains(workspace, PACKAGE) else [PACKAGE]
+
+
+def _is_socket(name: str) -> bool:
+    try:
+        return stat.S_ISSOCK(Path(name).stat().st_mode)
+    except OSError:
+        return False
