@@ -60,16 +60,16 @@ def read_file(path: Path, limit: int) -> Content:
         return _content(path.name, folder, limit)
 
 
-def replace_file(path: Path, data: bytes, *, base: str | None, limit: int) -> None:
+def replace_file(path: Path, data: bytes, *, base: str | None, limit: int, mode: int | None = None) -> None:
     """Put `data` in place of the state `base` (null: no file), at once or not at all; mode and owner stay.
 
-    Folders on the way are made. Raises Changed.
+    `mode` is for a new file. Folders on the way are made. Raises Changed.
     """
     with _folder(path, create=base is None) as folder:
         before = _expected(path.name, folder, base, limit)
         draft = f".{path.name[:100]}.{secrets.token_hex(8)}"
         try:
-            _write_draft(draft, folder, data, before)
+            _write_draft(draft, folder, data, before, mode)
             _expected(path.name, folder, base, limit)
             _put(draft, path.name, folder, replacing=before is not None)
         finally:
@@ -135,13 +135,15 @@ def _expected(name: str, folder: int, base: str | None, limit: int) -> Content |
     return content
 
 
-def _write_draft(draft: str, folder: int, data: bytes, before: Content | None) -> None:
+def _write_draft(draft: str, folder: int, data: bytes, before: Content | None, mode: int | None) -> None:
     descriptor = os.open(draft, NEW_FILE, NEW_FILE_MODE if before is None else 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         if before is not None:
             _keep_owner_and_mode(descriptor, before)
+        elif mode is not None:
+            os.fchmod(descriptor, mode)
         os.fsync(descriptor)
 
 

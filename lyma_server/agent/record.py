@@ -59,6 +59,13 @@ def edit_record(edit: EditRecord) -> dict[str, Json]:
     return {"type": "edit", **attrs.asdict(edit)}
 
 
+def edits_in(data: bytes) -> Iterator[EditRecord]:
+    """The edits that a session's file tells of. One that cannot be understood is left out."""
+    for record in records(data, "edit"):
+        with suppress(TypeError):
+            yield EditRecord(**{name: value for name, value in record.items() if name != "type"})
+
+
 def message_record(message: Message) -> dict[str, Json]:
     blocks = [{"kind": KINDS[type(block)], **attrs.asdict(block)} for block in message.blocks]
     origin = message.origin and attrs.asdict(message.origin)

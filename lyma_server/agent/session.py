@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lyma_server.agent.identifiers import is_identifier, new_identifier
-from lyma_server.agent.record import records, session_record
+from lyma_server.agent.record import EditRecord, edits_in, records, session_record
 from lyma_server.agent.replay import replayed
-from lyma_server.agent.sessionlog import create_log, is_locked, open_log
+from lyma_server.agent.sessionlog import create_log, is_locked, open_log, undo_folder_of
+from lyma_server.agent.undo import UndoFolder
 from lyma_server.errors import SessionBusy, SessionNotFound
 from lyma_server.protocol.messages import SessionInfo
 
@@ -67,6 +68,17 @@ class SessionStore:
         """The events of all its turns with `replay` set, numbered anew. Raises SessionNotFound."""
         path = self._path(session)
         return replayed(session, path.read_bytes(), under_way=is_locked(path))
+
+    def edits(self, session: str) -> dict[str, tuple[EditRecord, ...]]:
+        """The edits of each turn that made any, the first turn first. Raises SessionNotFound."""
+        turns: dict[str, tuple[EditRecord, ...]] = {}
+        for edit in edits_in(self._path(session).read_bytes()):
+            turns[edit.turn] = (*turns.get(edit.turn, ()), edit)
+        return turns
+
+    def undo_folder(self, session: str) -> UndoFolder:
+        """What is kept to undo them. Raises SessionNotFound."""
+        return UndoFolder(undo_folder_of(self._path(session)))
 
     def fork(self, session: str) -> SessionInfo:
         """A new session that begins with the same conversation. Raises SessionNotFound."""

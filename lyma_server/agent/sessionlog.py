@@ -45,7 +45,7 @@ class SessionLog:
     @property
     def undo_folder(self) -> Path:
         """Where the bytes are kept that undo the edits of this session."""
-        return self.path.with_suffix(".undo")
+        return undo_folder_of(self.path)
 
     def messages(self) -> list[Message]:
         """The conversation so far. What cannot be read is left out."""
@@ -112,6 +112,10 @@ def _written(descriptor: int, data: bytes) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def undo_folder_of(path: Path) -> Path:
+    return path.with_suffix(".undo")
 
 
 def create_log(path: Path, header: dict[str, Json]) -> SessionLog:

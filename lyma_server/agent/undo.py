@@ -1,13 +1,28 @@
-"""The bytes that undo what a turn changed, kept once for each content."""
+"""Undoes what a turn changed, byte for byte.
+
+What a file held is kept once for each content. A file that is in none of the states that the turn gave it was changed by
+somebody since, and is left alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from attrs import frozen
+
+from lyma_server.agent.bounds import real_path
+from lyma_server.agent.files import Content, read_file, remove_file, replace_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
+
+    from lyma_server.agent.record import EditRecord
+
+LARGEST_FILE = 16 << 20
+"""Bytes; twice what the file tools write, since UTF-16 takes twice as much."""
 
 
 class UndoFolder:
@@ -40,3 +55,55 @@ class UndoFolder:
         if hashlib.sha256(content).hexdigest() != name:
             raise ValueError(f"{self.folder / name} is damaged")
         return content
+
+
+@frozen
+class Undone:
+    """What became of one file: `restored`, `removed` (the turn had made it), `unchanged` (it was as before), or `kept`
+    for the `reason`.
+    """
+
+    path: Path
+    outcome: Literal["restored", "removed", "unchanged", "kept"]
+    reason: str = ""
+
+
+def undo_edits(edits: Iterable[EditRecord], undo: UndoFolder) -> tuple[Undone, ...]:
+    """Put every file of one turn's edits back, as far as nobody changed it since. Blocks; raises nothing."""
+    by_path: dict[str, list[EditRecord]] = {}
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit)
+    return tuple(_undo_file(Path(path), records, undo) for path, records in by_path.items())
+
+
+def _undo_file(path: Path, records: list[EditRecord], undo: UndoFolder) -> Undone:
+    first = records[0]
+    try:
+        now = _current(path)
+        state = None if now is None else hashlib.sha256(now.data).hexdigest()
+        if state == first.before:
+            return Undone(path, "unchanged")
+        if state not in {record.after for record in records}:
+            return Undone(path, "kept", "It was changed since.")
+        return _put_back(path, now, first, undo)
+    except (OSError, ValueError) as error:
+        return Undone(path, "kept", f"It cannot be put back: {getattr(error, 'strerror', None) or error}.")
+
+
+def _current(path: Path) -> Content | None:
+    """The file as it is. Raises OSError where a part of its path has become a link."""
+    if real_path(path) != path:
+        raise OSError(0, "a part of its path has become a link")
+    try:
+        return read_file(path, LARGEST_FILE)
+    except FileNotFoundError:
+        return None
+
+
+def _put_back(path: Path, now: Content | None, first: EditRecord, undo: UndoFolder) -> Undone:
+    base = now.base if now else None
+    if first.before is None:
+        remove_file(path, base=base or "", limit=LARGEST_FILE)
+        return Undone(path, "removed")
+    replace_file(path, undo.content(first.before), base=base, limit=LARGEST_FILE, mode=first.mode)
+    return Undone(path, "restored")
