@@ -43,8 +43,8 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def name_transport_error(error: BaseException) -> str:
-    """The class of an error below HTTP, by its chain of causes: `dns_error`, `tls_error`, `timeout`, `connect_error`, or
-    `cut` for a connection that was there and broke.
+    """The class of an error below HTTP, by its chain of causes: `dns_error`, `tls_error`, `timeout`, `connect_error`, `cut`
+    for a connection that was there and broke, or nothing for what is no error of the transport at all.
     """
     import httpx2
 
@@ -54,7 +54,8 @@ def name_transport_error(error: BaseException) -> str:
         (ssl.SSLError, "tls_error"),
         ((httpx2.TimeoutException, TimeoutError), "timeout"),
         ((httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.InvalidURL), "connect_error"),
+        ((httpx2.TransportError, OSError), "cut"),
     ):
         if any(isinstance(link, kind) for link in chain):
             return name
-    return "cut"
+    return ""
