@@ -17,6 +17,7 @@ from lyma_server.router.chat import Restarted, Text, TextDelta
 from lyma_server.router.policy import CLASSES
 from lyma_server.router.providers.openai_request import thinks_unseen
 from lyma_server.router.report import Fate, all_failed, interrupted
+from lyma_server.router.shrink import shrink
 from lyma_server.router.step import LONGEST_WAIT_S, Attempted, Facts, next_step
 from lyma_server.router.trial import Trial
 from lyma_server.router.watchdog import Patience, Watchdog
@@ -174,6 +175,7 @@ class CallLoop:
             spent_s=self._loop.time() - self._started,
             wait_s=min(waits, default=None),
             larger_left=any(_is_larger(station, here) for station in others),
+            can_shrink="shrink" in decision.request and shrink(self._request, decision.room) is not None,
             can_repair=self._can_repair(trial, decision),
         )
 
@@ -186,6 +188,9 @@ class CallLoop:
             return here
         if step.kind == "repair":
             self._repair(trial, decision)
+            return here
+        if step.kind == "shrink":
+            self._request = shrink(self._request, decision.room) or self._request
             return here
         if step.kind == "wait":
             waited_for = here if decision.class_ == "warming_up" else self._soonest(cooling=True)

@@ -98,8 +98,8 @@ class _Arranger:
     def _take_answer(self, message: Message) -> None:
         parts = [part for part in message.blocks if self._worth_sending(part, message.origin)]
         calls = [block for block in message.blocks if isinstance(block, ToolCall)]
-        if not parts and not calls:
-            return
+        if not calls and not any(isinstance(part, Text) for part in parts):
+            return  # nothing, or a thought that led nowhere
         if self._calls:  # the calls before it were never answered
             self._close_answer()
         self._close_said()

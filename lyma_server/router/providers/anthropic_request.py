@@ -67,8 +67,6 @@ def _answered(turn: Answered, *, padded: bool) -> list[dict[str, Json]]:
     content = [block for part in turn.parts for block in _part(part)]
     if padded and turn.calls and not any(block["type"] == "thinking" for block in content):
         content.insert(0, {"type": "thinking", "thinking": " ", "signature": ""})
-    if not content and not turn.calls:
-        content.append({"type": "text", "text": "(nothing)"})
     return content + [
         {"type": "tool_use", "id": call.id, "name": tool_name(call.name), "input": written_arguments(call)}
         for call in turn.calls

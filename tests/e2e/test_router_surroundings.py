@@ -1,0 +1,132 @@
+"""What the environment may and may not do to a call: proxies and certificate authorities yes, keys and headers no."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lyma_server.errors import ConfigError
+from lyma_server.router.providers.base import Key, Provider
+from lyma_server.router.router import Router
+from tests.routing import FORMATS, ask, make_keys, make_provider, make_settings
+from tests.stub_provider import StubProvider, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLANTED = {
+    "OPENAI_API_KEY": "sk-planted-0123456789abcdef",
+    "OPENAI_ADMIN_KEY": "sk-planted-0123456789abcdef",
+    "OPENAI_ORG_ID": "org-planted",
+    "OPENAI_PROJECT_ID": "planted",
+    "OPENAI_BASE_URL": "http://planted.invalid",
+    "OPENAI_CUSTOM_HEADERS": "Authorization: Bearer planted\nX-Planted: planted",
+    "ANTHROPIC_API_KEY": "sk-planted-0123456789abcdef",
+    "ANTHROPIC_AUTH_TOKEN": "planted-token",
+    "ANTHROPIC_BASE_URL": "http://planted.invalid",
+    "ANTHROPIC_CUSTOM_HEADERS": "Authorization: Bearer planted\nX-Planted: planted",
+    "ANTHROPIC_PROFILE": "planted",
+}
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("keys", [make_keys(1), (Key(),)], ids=["key", "no key"])
+async def test_nothing_of_the_environment_is_sent(
+    api: str, keys: tuple[Key, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    with StubProvider([say("a")]) as stub:
+        router = Router((make_provider(stub, api, keys=keys),), make_settings())
+        assert (await ask(router)).text == "a"
+        await router.models()
+        await router.close()
+    for request in (*stub.requests, *stub.listings):
+        assert "planted" not in str(request.headers)
+        assert request.key == ("" if keys[0].secret is None else keys[0].secret.reveal())
+
+
+async def test_a_proxy_of_the_environment_is_used_but_not_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with StubProvider([say("through the proxy")]) as proxy, StubProvider([say("direct")]) as direct:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        far, near = make_provider("http://far.example/v1", name="far"), make_provider(direct, name="near")
+        router = Router((far, near), make_settings())
+        outcome, local = await ask(router), await ask(router, provider="near")
+        await router.close()
+    assert outcome.text == "through the proxy"
+    assert proxy.requests[0].path == "http://far.example/v1/chat/completions"
+    assert local.text == "direct"
+    assert len(proxy.requests) == 1
+
+
+async def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:
+    with StubProvider([say("stolen")]) as thief:
+        from tests.stub_provider import Reply
+
+        away = Reply(status=307, body="", headers={"location": f"{thief.openai_url}/chat/completions"})
+        with StubProvider([away]) as stub:
+            router = Router((make_provider(stub, keys=make_keys(1)),), make_settings())
+            outcome = await ask(router)
+            await router.close()
+    assert outcome.error is not None
+    assert thief.requests == []
+
+
+def test_a_provider_that_is_nowhere_is_refused_before_its_key_goes_to_somebody_else() -> None:
+    with pytest.raises(ConfigError, match="local has no base_url"):
+        Router((Provider("local", "openai", None, "m"),), make_settings())
+
+
+class ServerOnSocket:
+    """Stands where the model on board is: relays a Unix socket to a stub, and can move to another socket."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder, self._port = folder, port
+        self._server: asyncio.Server | None = None
+        self.starts = 0
+
+    async def socket(self) -> str:
+        if self._server is None:
+            self.starts += 1
+            self._server = await asyncio.start_unix_server(self._relay, self._path)
+        return self._path
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    @property
+    def _path(self) -> str:
+        return str(self._folder / f"{self.starts}.sock")
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while block := await reader.read(1 << 16):
+                writer.write(block)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+async def test_the_model_on_board_is_reached_by_its_socket_and_found_again_when_it_moves(tmp_path: Path) -> None:
+    with StubProvider([say("on board")]) as stub:
+        launcher = ServerOnSocket(tmp_path, stub.port)
+        router = Router((Provider("embedded", "embedded", None, "auto"),), make_settings(), launcher=launcher)
+        first = await ask(router)
+        await launcher.stop()
+        again = await ask(router)
+        await router.close()
+    assert (first.text, again.text) == ("on board", "on board")
+    assert launcher.starts == 2
+    assert stub.requests[0].headers["host"] == "embedded"

@@ -1,0 +1,54 @@
+"""Server-sent events, however the bytes are cut."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lyma_server.router.providers.sse import LINE_LIMIT, EventParser, LineTooLong, ServerEvent
+
+
+def parse(*blocks: bytes) -> list[ServerEvent]:
+    parser = EventParser()
+    return [event for block in blocks for event in parser.feed(block)] + parser.end()
+
+
+def test_events_have_names_and_data() -> None:
+    assert parse(b"event: ping\ndata: {}\n\n: comment\n\ndata: a\ndata:b\n\n") == [
+        ServerEvent("ping", b"{}"),
+        ServerEvent("", b"a\nb"),
+    ]
+
+
+def test_a_last_event_without_its_blank_line_counts() -> None:
+    assert parse(b"data: [DONE]") == [ServerEvent("", b"[DONE]")]
+
+
+def test_comments_ids_and_retries_are_no_events_and_not_stray() -> None:
+    parser = EventParser()
+    assert parser.feed(b": keep-alive\r\n\r\nid: 7\r\nretry: 10\r\n\r\n") == []
+    assert parser.stray == b""
+
+
+def test_what_is_no_event_is_kept_as_stray() -> None:
+    parser = EventParser()
+    parser.feed(b"upstream connect error\n")
+    assert parser.stray == b"upstream connect error\n"
+
+
+def test_an_endless_line_is_refused() -> None:
+    with pytest.raises(LineTooLong):
+        EventParser().feed(b"data: " + b"x" * LINE_LIMIT)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=4), st.sampled_from([b"\n", b"\r\n"]), st.data())
+def test_any_text_survives_any_cut(texts: list[str], end: bytes, data: st.DataObject) -> None:
+    payloads = [json.dumps({"t": text}, ensure_ascii=False).encode() for text in texts]
+    stream = b"".join(b"data: " + payload + end + end for payload in payloads)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    blocks = [stream[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert [json.loads(event.data)["t"] for event in parse(*blocks)] == texts
