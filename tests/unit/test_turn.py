@@ -394,3 +394,11 @@ async def test_other_failures_shorten_nothing(tmp_path: Path) -> None:
     first = await desk.ask("First")
     with pytest.raises(AllFailed):
         await desk.ask("Second", session=first.session)
+
+
+async def test_a_tool_that_fails_inside_is_told_to_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(tmp_path, answer(call(path="a.txt")), answer("Odd."), files={"a.txt": ""})
+    monkeypatch.setattr(desk.workspace, "read", lambda _path: 1 / 0)
+    monkeypatch.setattr(desk.agent, "settings", AgentSettings(instructions=()))
+    assert (await desk.ask()).text == "Odd."
+    assert "a fault of Lyma" in desk.completed(ToolResultItem)[0].text
