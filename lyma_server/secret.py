@@ -114,7 +114,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._adding = threading.Lock()
         self._known: frozenset[Secret] = frozenset()
-        self._matcher = _Matcher.of(())
+        self._matcher: _Matcher | None = None  # made at first use: it takes milliseconds that a start can do without
         self._learn(secrets)
 
     def add(self, secret: Secret) -> None:
@@ -123,16 +123,16 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """Return `text` with every known secret replaced by the mark."""
-        matcher = self._matcher
+        matcher = self._current()
         return _replaced(text, 0, matcher.scan(text).spans, len(text))[0] if matcher.finds(text) else text
 
     def finds(self, text: str) -> bool:
         """Whether `text` holds a known secret."""
-        return self._matcher.finds(text)
+        return self._current().finds(text)
 
     def stream(self) -> StreamRedactor:
         """Begin a text that arrives in pieces."""
-        return StreamRedactor(lambda: self._matcher)
+        return StreamRedactor(self._current)
 
     def log_filter(self) -> LogFilter:
         """Return what keeps known secrets out of a handler's records."""
@@ -143,7 +143,14 @@ class Redactor:
             fresh = {secret for secret in secrets if len(secret.reveal()) >= SHORTEST_KNOWN} - self._known
             if fresh:
                 self._known |= fresh
-                self._matcher = _Matcher.of(self._known)
+                self._matcher = None
+
+    def _current(self) -> _Matcher:
+        matcher = self._matcher
+        if matcher is None:
+            with self._adding:
+                matcher = self._matcher = _Matcher.of(self._known)
+        return matcher
 
 
 class StreamRedactor:

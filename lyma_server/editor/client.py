@@ -15,9 +15,9 @@ ENCODINGS = ("utf-8", "utf-16", "utf-32")
 class Client:
     """The editor. Before `initialize` it can do nothing."""
 
-    def __init__(self, params: Json = None) -> None:
+    def __init__(self, params: Json) -> None:
         """Raises InvalidParams where `params` are not those of an initialize request."""
-        found = {} if params is None else _object(params, "params")
+        found = _object(params, "params")
         self.capabilities = _object(found.get("capabilities", {}), "params.capabilities")
         self.process_id = _optional(found.get("processId"), int, "params.processId", "an integer")
         self.folders = _folders(found)

@@ -29,7 +29,7 @@ class LymaServer(LanguageServer):
     def __init__(self, build: Build) -> None:
         """`build` makes the core; it is called in a thread, when the editor is ready."""
         self.engine = Engine(build)
-        self.client = Client()
+        self.client = Client({})
         self.documents = Documents()
         self.turns = Turns()
         super().__init__(

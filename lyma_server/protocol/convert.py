@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lyma_server.protocol.base import Json
 
 Message = TypeVar("Message")
+LSP_TOKENS = {"workDoneToken", "partialResultToken"}
 
 
 def structure(cls: type[Message], value: Json, *, closed: bool = False) -> Message:
@@ -27,6 +28,8 @@ def structure(cls: type[Message], value: Json, *, closed: bool = False) -> Messa
 
     Raises UsageError (-32602) that names the first field that is wrong; `data` holds its path as `field`.
     """
+    if closed and type(value) is dict:
+        value = _without_tokens(cls, value)
     try:
         return _converter(closed).structure(value, cls)
     except Exception as error:  # noqa: BLE001 - cattrs raises groups of whatever its hooks raise
@@ -47,6 +50,13 @@ def wire_data(error: LymaError) -> dict[str, Json]:
     """The `data` of an error on the wire: `{kind, retryable, …}` in camelCase; messages in it become objects."""
     own = {wire_name(name): unstructure(value) for name, value in error.data.items()}
     return {**own, "kind": error.kind, "retryable": error.retryable}
+
+
+def _without_tokens(cls: type, value: dict[str, Json]) -> dict[str, Json]:
+    """LSP lets any request carry these; where a message has no use for them they are no mistake."""
+    known = {wire_name(name) for name in cls.__annotations__}
+    extra = LSP_TOKENS - known
+    return {name: member for name, member in value.items() if name not in extra}
 
 
 @cache

@@ -127,6 +127,14 @@ class FakeTurn:
         await self.workspace.apply(FileChange(Path(path), found.text.replace(old, new), found.base))
         self.say("edited")
 
+    async def do_edit_late(self, rest: str) -> None:
+        path, old, new = rest.split("|")
+        found = await self.workspace.read(Path(path))
+        self.say("read ")
+        while (await self.workspace.read(Path(path))).text == found.text:
+            await asyncio.sleep(0.01)
+        await self.workspace.apply(FileChange(Path(path), found.text.replace(old, new), found.base))
+
     async def do_confirm(self, rest: str) -> None:
         self.say(str(await self.person.confirm(Question("command", "Run this?", rest))))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import subprocess
 import time
@@ -49,6 +50,11 @@ async def flood(ls: LanguageServer, marker: Path) -> None:
 @server.feature("lyma/status")
 async def status(params: Any) -> Any:
     return {}
+
+
+@server.command("lyma.cancel")
+async def cancel(ls: LanguageServer, *arguments: Any) -> Any:
+    return json.loads(json.dumps(arguments[0]))
 
 
 @server.feature("lyma/work")

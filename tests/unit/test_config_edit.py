@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lyma_server.config import kinds, shape, store
+from lyma_server.config import kinds, shape, splice, store
 from lyma_server.config.edit import add_key, remove_key, remove_last_key, set_value
 from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
@@ -427,3 +427,20 @@ def test_two_editors_at_once_lose_nothing(home):
         thread.join()
     stored = [each.value.reveal() for each in load_settings({}, home).settings.providers["kimi"].keys]
     assert sorted(stored) == sorted(["x", "y", *keys])
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        COMMENTED.replace("deadline_s = 5 ", "deadline_s = 8 "),  # another value
+        COMMENTED.replace("deadline_s = 5 ", "deadline_s = 7 ") + "[agent]\nmax_steps = 1\n",  # more than was asked for
+        COMMENTED.replace("deadline_s = 5   # five", "deadline_s = 7"),  # without its comment
+        "order = [",  # no TOML at all
+    ],
+)
+def test_a_text_that_does_more_or_less_than_asked_is_never_written(home, monkeypatch, proposal):
+    write(home, COMMENTED)
+    monkeypatch.setattr(splice, "with_value", lambda text, path, value: iter([proposal]))
+    with pytest.raises(ConfigError, match="edit it by hand"):
+        set_value(home, "router.deadline_s", "7")
+    assert read(home) == COMMENTED

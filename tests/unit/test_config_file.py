@@ -100,7 +100,7 @@ def test_a_socket_is_refused(home, monkeypatch):
         assert "cannot be opened" in refusal(home)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give a file away")
 def test_a_file_of_another_user_is_refused(home):
     os.chown(home.config, 12345, 12345)
     remedy = f"chown {os.geteuid()} {shlex.quote(str(home.config))}"

@@ -62,7 +62,7 @@ def test_a_home_that_cannot_be_is_a_sentence(tmp_path):
         Home(tmp_path / "file" / "home").ensure()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give a folder away")
 def test_a_home_of_another_user_is_refused(tmp_path):
     os.chown(tmp_path, 12345, 12345)
     with pytest.raises(ConfigError, match="belongs to another user"):

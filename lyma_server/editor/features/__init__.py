@@ -30,6 +30,7 @@ METHODS: Final = {
     "window/workDoneProgress/cancel": "ask.cancel_progress",
     "lyma/ask": "ask.ask",
     "lyma/models": "models.models",
+    "lyma/sessions": "sessions.sessions",
     "lyma/status": "status.answer",
 }
 

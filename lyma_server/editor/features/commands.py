@@ -64,7 +64,7 @@ def ask_params(arguments: Any, token: str | int | None) -> AskParams:
     if not arguments or len(arguments) > 1:
         raise UsageError("lyma.ask takes one argument: a prompt, or an object like the params of lyma/ask.")
     given = {"prompt": arguments[0]} if isinstance(arguments[0], str) else arguments[0]
-    params = structure(AskParams, given)
+    params = structure(AskParams, given, closed=True)
     return params if token is None else evolve(params, work_done_token=token)
 
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 def with_plain_positions(server: LymaServer, params: AskParams) -> AskParams:
-    """`params` with every column counted in characters (UTF-32), as Python counts. Documents that are not open stay."""
-    if params.context is None or server.client.position_encoding == "utf-32":
+    """`params` with every column counted in characters (UTF-32), as Python counts. Those beyond the end of
+    a line are at its end; those of documents that are not open stay as they are.
+    """
+    if params.context is None:
         return params
     return evolve(params, context=_context(params.context, _converter(server)))
 

@@ -67,7 +67,7 @@ Message: TypeAlias = Request | Notification | Response | Invalid
 def open_body(body: bytes) -> Message:
     """Read a body."""
     try:
-        value = json.loads(body, parse_constant=_refuse_constant)
+        value = json.loads(body.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
         return Invalid(None, PARSE_ERROR, f"The message is not JSON: {_describe(problem)}.")
     if b"\\u" in body:

@@ -143,7 +143,7 @@ class LymaProtocol(LanguageServerProtocol):
             return structure_lsp(self._converter, method, params)
         from lyma_server.protocol.convert import structure
 
-        return structure(ours.params, {} if params is None else params)
+        return structure(ours.params, {} if params is None else params, closed=True)
 
     # Replies
 

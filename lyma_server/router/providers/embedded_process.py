@@ -103,9 +103,9 @@ class EmbeddedServer:
         await self._clear()
         self._folder = _private_folder()
         socket = _socket_in(self._folder)
-        name = MODEL_NAME if self._gguf is None else model.stem
+        name, manner = (MODEL_NAME, ["careful"]) if self._gguf is None else (model.stem, [])
         words = [str(PROGRAM), str(model), str(socket), name, str(CONTEXT_TOKENS), str(packages), str(os.getpid())]
-        self._child = start_child([sys.executable, "-I", *words])
+        self._child = start_child([sys.executable, "-I", *words, *manner])
         try:
             await self._until_ready(self._child, model)
         except BaseException:

@@ -1,6 +1,6 @@
 """The program of the embedded model's process: a real llama.cpp server on one Unix socket. Run as a script, never imported.
 
-    python -I llama_child.py MODEL SOCKET ALIAS CONTEXT PACKAGES PARENT
+    python -I llama_child.py MODEL SOCKET ALIAS CONTEXT PACKAGES PARENT [careful]
 
 It imports nothing of Lyma, prints `ready` when it listens, and ends with the process that started it: the kernel tells it
 of its parent's death, and so does the end of its stdin. While the model loads, Python cannot run (xllamacpp holds its
@@ -20,14 +20,16 @@ from pathlib import Path
 from typing import NoReturn
 
 PR_SET_PDEATHSIG = 1
+CAREFUL = "careful"
+"""For a very small model: the temperature that its makers advise, and an end to what it says in circles."""
 
 
 def main(argv: list[str]) -> NoReturn:
     """Load the model, serve it until the parent is gone or says so."""
-    model, socket, alias, context, packages, parent = argv
+    model, socket, alias, context, packages, parent, *manner = argv
     end_with(int(parent))
     sys.path.insert(0, packages)
-    server = serve(model, socket, alias, int(context))
+    server = serve(model, socket, alias, int(context), careful=manner == [CAREFUL])
     signal.signal(signal.SIGTERM, lambda *_: leave(socket))
     threading.Thread(target=wait_for_end_of_stdin, args=(socket,), daemon=True).start()
     print("ready", flush=True)  # noqa: T201 - the parent reads it
@@ -44,7 +46,7 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def serve(model: str, socket: str, alias: str, context: int) -> object:
+def serve(model: str, socket: str, alias: str, context: int, *, careful: bool) -> object:
     """Start the server; it listens when this returns. A host name that ends in `.sock` is a Unix socket for llama.cpp."""
     import xllamacpp
 
@@ -63,6 +65,11 @@ def serve(model: str, socket: str, alias: str, context: int) -> object:
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.server_tools = []
+    if careful:
+        parameters.n_predict = 768
+        parameters.sampling.temp = 0.2
+        parameters.sampling.top_p = 0.9
+        parameters.sampling.penalty_repeat = 1.1
     return xllamacpp.Server(parameters)
 
 

@@ -1,0 +1,169 @@
+"""The server lives as long as its editor: not a moment less, and two seconds more at most."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.raw_client import ROOT, SERVER, RawClient, environment
+
+LIMIT_S = 2.0
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def wait_until_gone(pids: list[int]) -> float:
+    """Seconds until all are gone."""
+    start = time.monotonic()
+    while not all(is_gone(pid) for pid in pids):
+        assert time.monotonic() - start < 10, f"still there: {[pid for pid in pids if not is_gone(pid)]}"
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
+def children(pid: int) -> list[int]:
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+
+
+@pytest.fixture
+def client():
+    with RawClient() as client:
+        client.initialize()
+        yield client
+
+
+@pytest.mark.parametrize("busy", ["say hello", "hang", "stream 0", "block 1"])
+def test_the_end_of_the_input_ends_it(client: RawClient, busy: str) -> None:
+    client.request("lyma/ask", {"prompt": busy})
+    client.event("turn.started")
+    start = time.monotonic()
+    client.process.stdin.close()
+    assert client.wait() == 1
+    assert time.monotonic() - start < LIMIT_S
+
+
+def test_a_loop_that_is_stuck_ends_too(client: RawClient) -> None:
+    client.request("lyma/ask", {"prompt": "block 60"})
+    client.event("turn.started")
+    start = time.monotonic()
+    client.process.stdin.close()
+    client.wait()
+    assert time.monotonic() - start < LIMIT_S
+
+
+def test_a_closed_output_ends_it_with_nothing_to_say() -> None:
+    with RawClient(read=False) as client:
+        client.request("initialize", {"processId": None, "capabilities": {}})
+        assert os.read(client.process.stdout.fileno(), 10)
+        client.process.stdout.close()
+        start = time.monotonic()
+        assert client.wait() == 1
+        assert time.monotonic() - start < LIMIT_S
+
+
+def test_exit_after_shutdown_is_0(client: RawClient) -> None:
+    assert client.call("shutdown")["result"] is None
+    assert client.call("lyma/status")["error"]["code"] == -32600
+    client.notify("exit")
+    assert client.wait() == 0
+    assert bytes(client.errors) == b""
+
+
+def test_exit_without_shutdown_is_1(client: RawClient) -> None:
+    client.request("lyma/ask", {"prompt": "hang"})
+    client.notify("exit")
+    assert client.wait() == 1
+    assert bytes(client.errors) == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_end_it_quietly(client: RawClient, number: int) -> None:
+    client.request("lyma/ask", {"prompt": "hang"})
+    client.event("turn.started")
+    client.process.send_signal(number)
+    assert client.wait() == 1
+    assert bytes(client.errors) == b""
+
+
+def test_a_process_of_another_namespace_is_not_missed() -> None:
+    with RawClient() as client:
+        client.initialize(processId=2**22 + 12345)
+        assert "result" in client.call("lyma/status")
+
+
+def test_a_closed_input_is_one_sentence() -> None:
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *SERVER],
+        env=environment(), cwd=ROOT, capture_output=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert ended.stderr.count(b"\n") == 1
+    assert ended.stdout == b""
+
+
+CLIENT = """
+import json, os, subprocess, sys, time
+held_input, input_end = os.pipe()
+output_end, held_output = os.pipe()
+server = subprocess.Popen(sys.argv[1:], stdin=held_input, stdout=held_output)
+os.close(held_input)
+holder = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, pass_fds=(input_end, output_end, held_output))
+def send(message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    os.write(input_end, b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
+send({"id": 1, "method": "initialize", "params": {"processId": os.getpid(), "capabilities": {}}})
+send({"method": "initialized", "params": {}})
+send({"id": 2, "method": "lyma/ask", "params": {"prompt": "spawn 601"}})
+seen = b""
+while b"turn.started" not in seen:
+    seen += os.read(output_end, 65536)
+print(server.pid, holder.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("wrapper", [(), ("sh", "-c", '"$@"; true', "sh")], ids=["parent", "behind a shell"])
+def test_kill_of_the_client_with_its_pipes_held_open(wrapper: tuple[str, ...]) -> None:
+    """Another process keeps both pipes open, so that only the death of the client can be noticed."""
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *wrapper, *SERVER], env=environment(), cwd=ROOT, stdout=subprocess.PIPE
+    )
+    started, holder = map(int, client.stdout.readline().split())
+    server = children(started)[0] if wrapper else started
+    assert not is_gone(server)
+    client.kill()
+    client.wait()
+    try:
+        assert wait_until_gone([server]) < LIMIT_S
+        assert not is_gone(holder)
+    finally:
+        client.stdout.close()
+        for pid in (server, holder, *([started] if wrapper else [])):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in {*_sleepers()}:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _sleepers() -> list[int]:
+    """What the fake agent started without the care of a real one."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "cmdline").read_bytes() == b"sleep\x00601\x00":
+                found.append(int(entry.name))
+    return found
