@@ -12,9 +12,13 @@ def terminal() -> None:
 
         sys.stdout.write(f"lyma {__version__}\n")
         return
-    from lyma_server.terminal.main import main
+    try:
+        from lyma_server.terminal.main import main
 
-    sys.exit(main(sys.argv[1:]))
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
 
 
 def server() -> None:

@@ -47,8 +47,8 @@ def error_data(error: LymaError) -> dict[str, Json]:
 
 
 def wire_data(error: LymaError) -> dict[str, Json]:
-    """The `data` of an error on the wire: `{kind, retryable, …}` in camelCase; messages in it become objects."""
-    own = {wire_name(name): unstructure(value) for name, value in error.data.items()}
+    """The `data` of an error on the wire: `{kind, retryable, …}` in camelCase throughout."""
+    own: dict[str, Json] = _in_camel_case(unstructure(error.data))
     return {**own, "kind": error.kind, "retryable": error.retryable}
 
 
@@ -57,6 +57,12 @@ def _without_tokens(cls: type, value: dict[str, Json]) -> dict[str, Json]:
     known = {wire_name(name) for name in cls.__annotations__}
     extra = LSP_TOKENS - known
     return {name: member for name, member in value.items() if name not in extra}
+
+
+def _in_camel_case(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {wire_name(str(name)): _in_camel_case(item) for name, item in value.items()}
+    return [_in_camel_case(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @cache

@@ -9,6 +9,7 @@ from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lyma_server.agent.texts import map_texts
 from lyma_server.errors import LymaError, UsageError
 from lyma_server.protocol.convert import error_data, unstructure
 from lyma_server.protocol.messages import AskParams
@@ -84,6 +85,10 @@ async def _ask(args: Namespace, content: str | tuple[Block, ...], folder: Path) 
         for notice in core.loaded.notices:
             sys.stderr.write(f"{plain(notice)}\n")
         return await _turn(args, core, content, folder)
+    except LymaError as error:
+        error.message = core.redactor.redact(error.message)
+        error.data = map_texts(error.data, core.redactor.redact)
+        raise
     finally:
         await core.close()
 

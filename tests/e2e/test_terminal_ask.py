@@ -271,3 +271,35 @@ def test_a_reader_that_leaves_ends_the_turn_in_silence(folder):
         assert lyma.wait(10) == 1
         assert "rror" not in lyma.stderr.read()
         assert len(stub.requests) == 1 or stub.requests[1].closed.wait(2)
+
+
+@pytest.mark.parametrize("delay_s", [0.15, 0.4, 0.8])
+def test_an_early_ctrl_c_is_quiet_too(folder, delay_s):
+    with StubProvider([hang("x")]) as stub, start_lyma("ask", "hi", env=local(stub.openai_url), cwd=folder) as lyma:
+        time.sleep(delay_s)  # wherever it may be by then
+        lyma.send_signal(signal.SIGINT)
+        _, err = lyma.communicate(timeout=10)
+    assert lyma.returncode == 130
+    assert "Traceback" not in err
+
+
+KEY = "sk-proj-canaryCANARY0123456789abcdef"
+ECHOES = {
+    "401": fail(401, {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}),
+    "400": fail(400, {"error": {"message": f"bad {KEY}"}}),
+    "html": html(502, f"<b>{KEY}</b>"),
+    "header": fail(429, headers={"x-key": KEY, "retry-after": KEY}),
+    "answer": say("your key is ", KEY[:11], KEY[11:]),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_key_that_the_provider_echoes_is_seen_nowhere(folder, echo):
+    with StubProvider([ECHOES[echo]]) as stub:
+        env = local(stub.openai_url, LYMA_PROVIDERS__LOCAL__KEYS=KEY)
+        results = [run_lyma("ask", *options, "hi", env=env, cwd=folder) for options in ([], ["--json"])]
+        assert stub.requests[0].key == KEY
+    assert "canary" not in "".join(result.stdout + result.stderr for result in results)
+    kept = [path for path in Path(os.environ["LYMA_HOME"]).rglob("*") if path.is_file()]
+    assert kept
+    assert not any(b"canary" in path.read_bytes() for path in kept)

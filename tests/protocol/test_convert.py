@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lyma_server.errors import UsageError
-from lyma_server.protocol.convert import structure, unstructure
-from lyma_server.protocol.events import Event, ItemCompleted, Route
+from lyma_server.errors import AllFailed, UsageError
+from lyma_server.protocol.convert import error_data, structure, unstructure
+from lyma_server.protocol.events import Attempt, Event, ItemCompleted, Route
 from lyma_server.protocol.items import ToolCallItem
 from lyma_server.protocol.messages import AskParams, SessionsParams
 
@@ -105,3 +105,23 @@ def test_json_inside_a_message_passes_untouched():
 def test_none_is_omitted_and_lists_are_lists():
     wire = unstructure(structure(AskParams, {"prompt": "x", "context": {}}))
     assert wire == {"prompt": "x", "tools": True, "context": {"documents": [], "diagnostics": []}}
+
+
+def test_an_error_is_camel_case_throughout():
+    attempt = Attempt(provider="p", model="m", class_="timeout", next="fail", ms=3)
+    error = AllFailed("Nobody answered.", detail="secret", attempts=[{"retry_after_ms": 5}, attempt], retry_after_ms=5)
+    assert error_data(error) == {
+        "kind": "provider_error",
+        "message": "Nobody answered.",
+        "retryable": True,
+        "retryAfterMs": 5,
+        "attempts": [
+            {"retryAfterMs": 5},
+            {"provider": "p", "model": "m", "class": "timeout", "next": "fail", "ms": 3},
+        ],
+    }
+
+
+def test_lsp_tokens_are_no_mistake():
+    assert structure(SessionsParams, {"action": "list", "partialResultToken": 1, "workDoneToken": "t"}, closed=True)
+    assert structure(AskParams, {"prompt": "x", "workDoneToken": "t"}, closed=True).work_done_token == "t"
