@@ -18,6 +18,7 @@ from lyma_server.router.policy import CLASSES
 from lyma_server.router.providers.openai_request import thinks_unseen
 from lyma_server.router.report import Fate, all_failed, interrupted
 from lyma_server.router.shrink import shrink
+from lyma_server.router.spending import window_of
 from lyma_server.router.step import LONGEST_WAIT_S, Attempted, Facts, next_step
 from lyma_server.router.trial import Trial
 from lyma_server.router.watchdog import Patience, Watchdog
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from lyma_server.config.model import RouterSettings
-    from lyma_server.protocol.events import RouteNext
+    from lyma_server.protocol.events import RouteNext, Usage
     from lyma_server.router.chat import ChatEvent, ChatRequest, Completed
     from lyma_server.router.fleet import Fleet, Station
     from lyma_server.router.policy import Decision, Failure
     from lyma_server.router.providers.base import Adapter
+    from lyma_server.router.spending import Spending
     from lyma_server.router.step import Step
     from lyma_server.router.trial import Models
 
@@ -53,6 +55,7 @@ class Means:
     adapter_of: Callable[[Station], Adapter]
     models: Models
     settings: RouterSettings
+    spending: Spending
     memory: Memory = field(factory=Memory)
 
 
@@ -138,10 +141,10 @@ class CallLoop:
         self._fleet.heard(trial.station, trial.fingerprint, trial.headers)
         self._fleet.answered(trial.station, self._request.session, trial.fingerprint)
         self._memory.broken.pop(self._request.session, None)
-        self._report(trial, "ok", "done", None)
+        usage = self._report(trial, "ok", "done", None)
         if trial.completed is None:  # pragma: no cover - an adapter ends with an answer or a failure
             raise all_failed(())
-        return trial.completed
+        return evolve(trial.completed, usage=usage)
 
     # --- what comes next
 
@@ -262,7 +265,8 @@ class CallLoop:
 
     # --- telling
 
-    def _report(self, trial: Trial, class_: str, following: RouteNext, decision: Decision | None) -> None:
+    def _report(self, trial: Trial, class_: str, following: RouteNext, decision: Decision | None) -> Usage:
+        """Tell and write down how an attempt ended; what it used."""
         cooldown = decision.cooldown_s if decision is not None else None
         status = trial.failure.status if trial.failure is not None else 200 if class_ == "ok" else None
         attempt = Attempt(
@@ -280,7 +284,10 @@ class CallLoop:
             self._met[*_spot(trial.station), trial.fingerprint] = (class_, status, trial.public)
         if decision is not None and decision.message:
             self._details.append(f"{attempt.provider} {class_}: {decision.message}")
+        usage = self._means.spending.usage_of(trial)
+        self._means.spending.record(trial, class_, usage)
         self._on_attempt(attempt)
+        return usage
 
     def _failed(self, trial: Trial, decision: Decision) -> Exception:
         detail = "\n".join(self._details)
@@ -322,7 +329,7 @@ def _spot(station: Station) -> tuple[str, str]:
 
 def _is_larger(station: Station, than: Station) -> bool:
     """Whether its window is larger, as far as is known; an unknown one may be."""
-    size, other = station.provider.settings.context_tokens, than.provider.settings.context_tokens
+    size, other = window_of(station), window_of(than)
     return size is None or other is None or size > other
 
 

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from lyma_server.protocol.messages import ModelInfo, ModelsFailure
+from attrs import frozen
+
+from lyma_server.config.presets import PRESETS
+from lyma_server.protocol.messages import ModelsFailure
 from lyma_server.router.policy import CLASSES, Failure, decide
 from lyma_server.router.providers.base import AttemptFailed
+from lyma_server.router.report import ADVICE
+from lyma_server.router.spending import describe
 from lyma_server.router.watchdog import Patience, Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lyma_server.protocol.messages import ModelInfo
     from lyma_server.router.fleet import Station
     from lyma_server.router.policy import Decision
     from lyma_server.router.providers.base import Adapter, Key, ListedModel, Provider
 
 AUTO = "auto"
 PATIENCE_S = 20.0
+
+
+@frozen
+class Probe:
+    """What came of asking a provider for its models with one key. `class_` "ok" means that the key works. `model_known` is
+    null where the list says nothing of the configured model; `near` are listed names that are like it.
+    """
+
+    provider: str
+    key: str | None
+    class_: str
+    words: str
+    advice: str = ""
+    model_known: bool | None = None
+    near: tuple[str, ...] = ()
 
 
 class Listings:
@@ -48,9 +70,23 @@ class Listings:
         self, provider: Provider, key: Key, patience_s: float = PATIENCE_S
     ) -> tuple[ListedModel, ...]:
         """What a provider lists for this key. Raises AttemptFailed."""
+        adapter = self._adapter_of(provider)
+        await adapter.warm_up()  # importing an SDK is no fault of the provider's
         deadline = asyncio.get_running_loop().time() + patience_s
         watchdog = Watchdog(Patience(patience_s, patience_s, patience_s, deadline))
-        return await self._adapter_of(provider).models(provider, key, watchdog)
+        return await adapter.models(provider, key, watchdog)
+
+    async def probe(self, provider: Provider, key: Key, now: float, patience_s: float = PATIENCE_S) -> Probe:
+        """Ask with this key and say what came of it. `now` is wall time."""
+        try:
+            listed = [model.id for model in await self.list_models(provider, key, patience_s)]
+        except AttemptFailed as failed:
+            class_ = decide(failed.failure, now).class_
+            words = failed.public or f"{provider.name} {CLASSES[class_].words}"
+            return Probe(provider.name, key.masked, class_, words, advice_for(class_, provider))
+        known = provider.model in listed if listed and provider.model != AUTO else None
+        near = () if known is not False else tuple(get_close_matches(provider.model, listed, 3, 0.4))
+        return Probe(provider.name, key.masked, "ok", f"{provider.name} answers", "", known, near)
 
     async def of_provider(self, provider: Provider, now: float) -> tuple[tuple[ModelInfo, ...], ModelsFailure | None]:
         """The models of a provider, by the first of its keys that works; or why there are none. `now` is wall time."""
@@ -63,10 +99,16 @@ class Listings:
                 if decision.request not in {"rotate_key", "rotate_key_once_then_next_provider"}:
                     break
             else:
-                return tuple(_information(provider, model) for model in listed), None
+                return tuple(describe(provider, model) for model in listed), None
         words = "has no key" if decision is None else CLASSES[decision.class_].words
         return (), ModelsFailure(provider=provider.name, message=f"{provider.name} {words}.")
 
 
-def _information(provider: Provider, model: ListedModel) -> ModelInfo:
-    return ModelInfo(provider=provider.name, id=model.id, context_tokens=model.context_tokens)
+def advice_for(class_: str, provider: Provider) -> str:
+    """What to do about it. A key of a vendor with two regions may belong to the other one, which says just the same."""
+    advice = ADVICE.get(class_, "")
+    preset = PRESETS.get(provider.name)
+    if class_ != "auth_invalid" or preset is None or preset.china_base_url is None:
+        return advice
+    other = preset.base_url if provider.base_url == preset.china_base_url else preset.china_base_url
+    return f"{advice}: keys for {other} do not work at {provider.base_url}"

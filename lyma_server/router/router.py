@@ -13,6 +13,7 @@ from lyma_server.protocol.messages import KeyStatus, ModelsResult, ProviderStatu
 from lyma_server.router.call import CallLoop, Means
 from lyma_server.router.database import Database
 from lyma_server.router.fleet import Fleet
+from lyma_server.router.ledger import Ledger, Totals
 from lyma_server.router.listings import Listings
 from lyma_server.router.plan import plan
 from lyma_server.router.providers.adapter import SdkAdapter
@@ -20,6 +21,7 @@ from lyma_server.router.providers.anthropic import AnthropicWire
 from lyma_server.router.providers.connecting import NetworkConnections
 from lyma_server.router.providers.embedded import SocketConnections
 from lyma_server.router.providers.openai import OpenAIWire
+from lyma_server.router.spending import Spending
 from lyma_server.router.state import State
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from lyma_server.protocol.events import Attempt
     from lyma_server.router.chat import ChatEvent, ChatRequest
     from lyma_server.router.fleet import Station
+    from lyma_server.router.listings import Probe
     from lyma_server.router.providers.base import Adapter, Provider
     from lyma_server.router.providers.connecting import Connections
     from lyma_server.router.providers.embedded import Launcher
@@ -65,8 +68,13 @@ class Router:
         self._adapters: dict[str, Adapter] = {}
         self._network: Connections | None = None
         self._listings = Listings(self._adapter)
+        self._spending = Spending(Ledger(self._state.database), settings.router.daily_cap_micros)
         self._means = Means(
-            self._fleet, lambda station: self._adapter(station.provider), self._listings, settings.router
+            self._fleet,
+            lambda station: self._adapter(station.provider),
+            self._listings,
+            settings.router,
+            self._spending,
         )
 
     async def stream(self, request: ChatRequest, on_attempt: Callable[[Attempt], None]) -> AsyncGenerator[ChatEvent]:
@@ -74,9 +82,10 @@ class Router:
 
         Raises AllFailed where nobody answered, and StreamInterrupted where an answer broke off after its first visible
         token; the next call of the session then tries that candidate last. Raises UsageError where the request pins what
-        is not there. To give up, cancel the task or `aclose` the generator: the provider's connection is closed at once.
+        is not there, ProviderError where the day's cap leaves nobody to ask. To give up, cancel the task or `aclose` the generator: the provider's connection is closed at once.
         """
-        stations = self._stations(plan(self._providers, self._settings.folders, request))
+        planned = self._stations(plan(self._providers, self._settings.folders, request))
+        stations = self._spending.affordable(planned)
         call = CallLoop(request, stations, self._means, on_attempt)
         async with aclosing(call.run()) as events:
             async for event in events:
@@ -97,10 +106,17 @@ class Router:
             failures=tuple(failure for _, failure in answers if failure is not None),
         )
 
+    async def probe(self, provider: str | None = None, patience_s: float = 20.0) -> tuple[Probe, ...]:
+        """Ask each provider, or one, for its models with each of its keys: cheap, and tells what is wrong with which."""
+        asked = [(one, key) for one in self._providers if provider in {None, one.name} for key in one.keys]
+        probes = (self._listings.probe(one, key, time.time(), patience_s) for one, key in asked)
+        return tuple(await asyncio.gather(*probes))
+
     def status(self) -> tuple[ProviderStatus, ...]:
         """How each provider and each of its keys stands."""
         stations = self._stations(tuple((provider, provider.model) for provider in self._providers))
-        return tuple(self._status(station) for station in stations)
+        today = self._spending.today()
+        return tuple(self._status(station, today.get(station.provider.name, Totals())) for station in stations)
 
     async def close(self) -> None:
         """Close every connection, end the model on board, and write down what was learned."""
@@ -111,7 +127,7 @@ class Router:
     def _stations(self, planned: tuple[tuple[Provider, str], ...]) -> tuple[Station, ...]:
         return tuple(self._fleet.station(provider, model) for provider, model in planned)
 
-    def _status(self, station: Station) -> ProviderStatus:
+    def _status(self, station: Station, today: Totals) -> ProviderStatus:
         return ProviderStatus(
             name=station.provider.name,
             api=station.provider.api,
@@ -119,6 +135,8 @@ class Router:
             breaker=self._fleet.breaker_state(station),
             base_url=station.provider.base_url,
             keys=tuple(self._key_status(station, fingerprint) for fingerprint in station.keys),
+            tokens_today=today.input_tokens + today.output_tokens,
+            cost_micros_today=today.shown_cost_micros,
         )
 
     def _key_status(self, station: Station, fingerprint: str) -> KeyStatus:
