@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def terminal() -> None:
     """Run `lyma`."""
@@ -15,7 +19,7 @@ def terminal() -> None:
     try:
         from lyma_server.terminal.main import main
 
-        code = main(sys.argv[1:])
+        code = main(sys.argv[1:], serve)
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
@@ -23,6 +27,11 @@ def terminal() -> None:
 
 def server() -> None:
     """Run `lyma-server`: speak the editor protocol on stdin and stdout."""
-    from lyma_server.editor.app import serve
-
     sys.exit(serve(sys.argv[1:]))
+
+
+def serve(argv: Sequence[str]) -> int:
+    """Serve the editor until it leaves and return the exit code. Only here do the two faces meet."""
+    from lyma_server.editor import app
+
+    return app.serve(argv)

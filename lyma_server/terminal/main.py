@@ -12,7 +12,7 @@ from lyma_server.terminal.commands import BY_NAME, COMMANDS, Row
 from lyma_server.terminal.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lyma_server.terminal.commands import Subparsers
 
@@ -51,13 +51,13 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{sentence}. See `{self.prog} --help`.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run one command and return its exit code."""
+def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
+    """Run one command and return its exit code. `serve` is the other face, for `lyma serve`."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(list(argv))
+        code = _run(list(argv), serve)
         sys.stdout.flush()
     except LymaError as error:
         _say(error.message)
@@ -75,9 +75,11 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], serve: Callable[[Sequence[str]], int]) -> int:
+    if argv[:1] == ["help"] and argv[1:]:
+        argv = [argv[1], "--help"]
     if not argv or argv[0] in ("-h", "--help", "help"):
-        return _help(argv)
+        return _help(asked=bool(argv))
     if argv[0] in ("-V", "--version"):
         from lyma_server import __version__
 
@@ -88,19 +90,17 @@ def _run(argv: list[str]) -> int:
     subparsers: Subparsers = parser.add_subparsers(parser_class=Parser)
     command.add_parser(subparsers)
     name = _hyphened(argv[0])
-    args, extra = parser.parse_known_args([name, *argv[1:]])
+    args, extra = parser.parse_known_args([name, *argv[1:]], argparse.Namespace(serve=serve))
     if extra:
         raise UsageError(f"`lyma {name}` does not take {plain(extra[0])} there; see `lyma {name} --help`.")
     return command.run(args)
 
 
-def _help(argv: list[str]) -> int:
-    if argv[1:] and argv[0] == "help":
-        return _run([argv[1], "--help"])
+def _help(*, asked: bool) -> int:
     width = max(len(row.name) for row in COMMANDS)
     rows = "\n".join(f"  {row.name:{width}}  {row.doc}" for row in COMMANDS)
     sys.stdout.write(OVERVIEW.format(commands=rows))
-    return 0 if argv else UsageError.exit_code
+    return 0 if asked else UsageError.exit_code
 
 
 def _hyphened(name: str) -> str:

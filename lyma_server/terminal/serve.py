@@ -19,7 +19,6 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Serve until the editor leaves."""
-    from lyma_server.editor.app import serve
-
-    return serve(args.arguments)
+    """Serve until the editor leaves. The face itself is handed in, since this one knows nothing of it."""
+    code: int = args.serve(args.arguments)
+    return code

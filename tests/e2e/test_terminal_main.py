@@ -65,7 +65,7 @@ def test_an_incident_is_a_number_and_a_log_without_values(tmp_path):
     code = (
         "import sys; from lyma_server.terminal import ask, main\n"
         "def broken(args): raise RuntimeError('sk-ant-a-secret-in-a-message')\n"
-        "ask.run = broken; sys.exit(main.main(['ask', 'hi']))"
+        "ask.run = broken; sys.exit(main.main(['ask', 'hi'], print))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     log = Path(os.environ["LYMA_HOME"], "log", "incidents.log")

@@ -21,7 +21,7 @@ def lyma(capsys, monkeypatch):
 
     def lyma(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        code = main(arguments)
+        code = main(arguments, print)
         said = capsys.readouterr()
         return code, said.out, said.err
 
