@@ -31,11 +31,15 @@ def _from_base64(text: str) -> bytes:
 
 
 def base64(world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
-    options = read_options(arguments, ("-w", "--wrap", "-i"))
+    options = read_options(arguments, ("-w", "--wrap"))
     text = cat(world, options.operands, stdin) if options.operands else stdin
     if options.has("-d", "-D", "--decode"):
         return _decode(_from_base64, text or "")
-    return codec.b64encode((text or "").encode()).decode() + "\n" if text and is_plain(text) else UNKNOWN
+    return (
+        codec.b64encode((text or "").encode()).decode() + "\n"
+        if text and is_plain(text)
+        else UNKNOWN + taints(text or "")
+    )
 
 
 def base32(world: World, arguments: tuple[str, ...], stdin: str) -> str | None:

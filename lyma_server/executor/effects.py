@@ -49,7 +49,14 @@ def find_effects(invocation: Invocation) -> tuple[Effect, ...]:
         found: Found = (_redirected(r.target, writes=r.writes) for r in invocation.redirections)
     else:
         found = _of_program(invocation)
-    return tuple(Effect(kind, text, scene.places(text)) for kind, text in found if text)
+    return tuple(Effect(_deepened(kind, text), text, scene.places(text)) for kind, text in found if text)
+
+
+def _deepened(kind: Kind, text: str) -> Kind:
+    """One by one over a whole tree is the same as the tree at once."""
+    if not text.endswith(searching.EVERYTHING_BELOW):
+        return kind
+    return {"remove": "remove tree", "mode": "mode tree"}.get(kind, kind)  # type: ignore[return-value]
 
 
 def _redirected(target: str, *, writes: bool) -> tuple[Kind, str]:
@@ -114,6 +121,12 @@ def _transfer(options: Options) -> Iterator[tuple[str, str]]:
 def _cp(arguments: tuple[str, ...]) -> Found:
     values = ("-t", "-S", "--target-directory", "--suffix", "-m", "--mode", "-o", "-g", "--owner", "--group")
     options = read_options(arguments, values)
+    for source, target in _transfer(options):
+        yield ("read", source) if source else ("write", target)
+
+
+def _scp(arguments: tuple[str, ...]) -> Found:
+    options = read_options(arguments, ("-i", "-P", "-F", "-o", "-J", "-c", "-l", "-S", "-D", "-X"))
     for source, target in _transfer(options):
         yield ("read", source) if source else ("write", target)
 
@@ -228,6 +241,8 @@ def _tar(arguments: tuple[str, ...]) -> Found:
         ("-f", "-C", "-T", "-X", "--file", "--directory", "--exclude", "-I", "--to-command", "--checkpoint-action"),
     )
     creates = options.has("-c", "-r", "-u", "--create", "--append", "--update") or "c" in first
+    if creates and (archive := options.value("-f", "--file")):
+        yield "write", archive
     for operand in options.operands if creates else ():
         yield ("move" if options.has("--remove-files") else "read"), operand
 
@@ -279,7 +294,7 @@ _ROWS: dict[str, Reader] = {
     "rm": _rm, "grm": _rm, "unlink": _operands("remove"), "rmdir": _operands("remove"), "srm": _always, "wipe": _always, "trash": _always,
     "trash-put": _always, "rimraf": _always, "del-cli": _always, "rmtree": _always, "Remove-Item": _always, "ri": _always, "rd": _always,
     "del": _always, "erase": _always, "scrub": _shred, "shred": _shred, "gshred": _shred, "nwipe": _shred, "gio": _always, "kioclient": _always,
-    "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _cp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd,
+    "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _scp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd,
     "tee": _tee, "sponge": _tee, "truncate": _operands("write", "-s", "-r", "--size", "--reference"), "touch": _operands("create", "-d", "-t", "-r"),
     "mkdir": _operands("create", "-m", "--mode"), "mkfifo": _operands("create", "-m"), "chmod": _mode, "chown": _mode, "chgrp": _mode,
     "setfacl": partial(_mode, first_is_mode=False, values=("-m", "-x", "-M", "-X", "--modify", "--set")),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from lyma_server.executor import arithmetic, calls, conditions, forks, redirects
+from lyma_server.executor import arithmetic, calls, conditions, forks, recipes, redirects
 from lyma_server.executor.invocation import Invocation, Scene, program_name
 from lyma_server.executor.shell import Unreadable, parse
+from lyma_server.executor.side_effects import CRON_FOLDERS, STARTUP_FILES
 from lyma_server.executor.syntax import (
     Call,
     Case,
@@ -91,9 +92,11 @@ class Machine:
         """Write down that a program would be started."""
         self.step()
         name = program if program is not None else (program_name(argv[0]) if argv else "")
-        scene = Scene(world.cwd, world.mounts, world.links, world.twins)
+        scene = Scene(world.cwd, world.mounts, world.links, world.twins, world.files)
         self.invocations.append(
-            Invocation(name, argv, scene, world.stdin, world.piped, world.redirections, environment=world.variables)
+            Invocation(
+                name, argv, scene, world.stdin, world.piped, world.redirections, environment=dict(world.variables)
+            )
         )
 
     def note_environment(self, world: World, names: list[str]) -> None:
@@ -129,6 +132,18 @@ class Machine:
         else:
             world.sinks[path] = part.statements
         return path
+
+    def save(self, world: World, path: str, content: Alternatives, *, append: bool = False) -> None:
+        """Text that was written to a file: kept, since the file may be run, and followed at once where a shell reads it."""
+        world.write(path, content, append=append)
+        place = world.locate(path)
+        if place.rpartition("/")[2] in STARTUP_FILES or "/.git/hooks/" in place:
+            for text in content:
+                self.run_loose(world, text)
+        if place.startswith(CRON_FOLDERS):
+            for text in content:
+                recipes.cron_lines(self, world, text)
+        self.deliver(world, path, content)
 
     def deliver(self, world: World, path: str, content: Alternatives) -> None:
         """Hand what was written to `>(...)` to the statements that read it."""
@@ -278,7 +293,7 @@ class Machine:
         for round_number in range(MAX_ROUNDS):
             before = world.stdin
             condition = self.run(world, node.condition)
-            if condition.status is False:
+            if condition.status is node.until and condition.status is not None:
                 break
             body = self._branch(world, lambda inner: self.run(inner, node.body))
             outputs += [condition.output, body.output]

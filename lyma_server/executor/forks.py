@@ -29,6 +29,7 @@ FORK_BOMB = "fork bomb"
 """The program name under which the rules know what is found here."""
 
 _ALWAYS = frozenset({"true", ":", "/bin/true"})
+_NEVER = frozenset({"false", "/bin/false"})
 _PAUSES = frozenset({"wait", "sleep", "break", "exit", "return", "read", "inotifywait", "fg"})
 
 
@@ -50,7 +51,8 @@ def note_background(machine: Machine, world: World, statement: Statement) -> Non
 def note_loop(machine: Machine, world: World, node: While) -> None:
     """An endless loop that starts something in the background every time."""
     condition = node.condition[-1] if node.condition else None
-    if condition and _first_word(condition) in _ALWAYS and _spawns(node.body):
+    endless = _NEVER if node.until else _ALWAYS
+    if condition and _first_word(condition) in endless and _spawns(node.body):
         machine.emit(world, (FORK_BOMB,))
     if condition and _is_true_number(condition) and _spawns(node.body):
         machine.emit(world, (FORK_BOMB,))

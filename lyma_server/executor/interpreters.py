@@ -94,6 +94,8 @@ def _language_texts(machine: Machine, world: World, language: str, argv: tuple[s
         elif word == "-" or not word.startswith("-"):
             if word == "-":
                 return (*texts, *world.stdin)
+            if word == "run" and language in ("deno", "bun"):
+                continue
             return tuple(texts) or external.program_file(machine, world, word)
     return tuple(texts) or world.stdin
 

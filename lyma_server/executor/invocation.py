@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
+NO_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @frozen
@@ -30,14 +31,15 @@ class Redirection:
 
 @frozen
 class Scene:
-    """Where a path of a program leads: its folder, folders of the machine seen under another name, links and
-    copies made before.
+    """Where a path of a program leads: its folder, folders of the machine seen under another name, links,
+    copies and files made by the same command.
     """
 
     cwd: tuple[str, ...]
     mounts: tuple[tuple[str, str], ...] = ()
     links: Mapping[str, str] = NO_LINKS
     twins: Mapping[str, str] = NO_LINKS
+    files: Mapping[str, tuple[str, ...]] = NO_FILES
 
     def places(self, path: str) -> tuple[str, ...]:
         """Every absolute path that `path` may mean."""

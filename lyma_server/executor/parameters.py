@@ -146,6 +146,8 @@ def _follow(expander: Expander, values: Alternatives | None) -> Alternatives | N
 def _operate(expander: Expander, parameter: Parameter, values: Alternatives | None) -> Alternatives:
     operator = parameter.operator
     if not operator:
+        if values is None and "nounset" in expander.world.options:
+            raise ShellEnds
         return values if values is not None else ("",)
     if operator.lstrip(":") in ("-", "=", "?", "+"):
         return _default(expander, parameter, values)

@@ -37,8 +37,7 @@ class Opened:
     def settle(self, outcome: Outcome) -> Outcome:
         if self.output_path is not None:
             if self.output_path not in _EMPTY:
-                self.world.write(self.output_path, outcome.output, append=self.appends)
-                self.machine.deliver(self.world, self.output_path, outcome.output)
+                self.machine.save(self.world, self.output_path, outcome.output, append=self.appends)
             return evolve(outcome, output=("",))
         return evolve(outcome, output=("",)) if self.hides_output else outcome
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
 
 MAX_ITEMS = 256
+EVERYTHING_BELOW = f"/{STAR}{STAR}"
+"""The end of a path that stands for all that lies in a folder, however deep."""
+
 _NAMES = frozenset(
     {
         "-name",
@@ -142,7 +145,7 @@ def found_paths(root: str, pattern: str | None) -> tuple[str, ...]:
     """What a search below `root` hands on: itself and all in it, or what a name pattern leaves."""
     base = root.rstrip("/")
     if pattern is None:
-        return (root, f"{base}/{STAR}")
+        return (root, base + EVERYTHING_BELOW)
     name = activate(pattern)
     if name == SOMETHING or not is_known(name):
         return (f"{base}/{SOMETHING}",)

@@ -29,6 +29,8 @@ STARTUP_FILES = frozenset(
     }
 )
 
+CRON_FOLDERS = ("/etc/cron", "/var/spool/cron")
+
 
 def note(machine: Machine, world: World, name: str, argv: tuple[str, ...]) -> None:
     """Remember what `argv` writes, copies or links."""
@@ -77,8 +79,7 @@ def _link(_machine: Machine, world: World, arguments: tuple[str, ...]) -> None:
 def _tee(machine: Machine, world: World, arguments: tuple[str, ...]) -> None:
     options = read_options(arguments)
     for target in options.operands:
-        world.write(target, world.stdin, append=options.has("-a", "--append"))
-        machine.deliver(world, target, world.stdin)
+        machine.save(world, target, world.stdin, append=options.has("-a", "--append"))
 
 
 def _download(_machine: Machine, world: World, arguments: tuple[str, ...]) -> None:

@@ -128,8 +128,11 @@ class If:
 
 @frozen
 class While:
+    """`while`, or `until` where `until`."""
+
     condition: tuple[Statement, ...]
     body: tuple[Statement, ...]
+    until: bool = False
 
 
 @frozen

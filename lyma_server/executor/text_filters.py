@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lyma_server.executor.escapes import decode_ansi
-from lyma_server.executor.marks import ENVIRONMENT, OURSELVES, UNKNOWN, has_pattern, is_known, is_plain
+from lyma_server.executor.marks import ENVIRONMENT, NETWORK, OURSELVES, UNKNOWN, has_pattern, is_known, is_plain
 from lyma_server.executor.options import read_options
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def cat(world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
             parts.append(stdin)
         elif operand.startswith("/proc/") and operand.endswith("/environ"):
             parts.append(ENVIRONMENT)
+        elif operand.startswith(("/dev/tcp/", "/dev/udp/")):
+            parts.append(NETWORK)
         else:
             known = world.read(operand)
             parts.append(known[0] if known else UNKNOWN)

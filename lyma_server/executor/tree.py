@@ -215,7 +215,9 @@ _COMMANDS: dict[str, Callable[[Node], Command]] = {
     "Block": lambda node: Group(statements(node.get("Stmts"))),
     "Subshell": lambda node: Group(statements(node.get("Stmts")), subshell=True),
     "IfClause": _if,
-    "WhileClause": lambda node: While(statements(node.get("Cond")), statements(node.get("Do"))),
+    "WhileClause": lambda node: While(
+        statements(node.get("Cond")), statements(node.get("Do")), bool(node.get("Until"))
+    ),
     "ForClause": _for,
     "CaseClause": _case,
     "FuncDecl": lambda node: Function(_value(node["Name"]), _statement(node["Body"])),

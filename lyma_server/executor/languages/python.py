@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attrs import define, frozen
 
 from lyma_server.executor.forks import FORK_BOMB
-from lyma_server.executor.languages.python_calls import CALLS, METHODS, SPAWNS
+from lyma_server.executor.languages.python_calls import CALLS, ENDLESS, METHODS, SPAWNS
 from lyma_server.executor.languages.python_values import Name, Place, Value, operate, subscript, text_of
 
 if TYPE_CHECKING:
@@ -171,7 +171,19 @@ def _define(reader: Reader, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Non
     reader.call(definition, [], {})
 
 
+def _is_endless(reader: Reader, iterable: ast.expr) -> bool:
+    function = reader.value(iterable.func) if isinstance(iterable, ast.Call) else None
+    return isinstance(function, Name) and function.dotted in ENDLESS
+
+
+def _note_bomb(reader: Reader, iterable: ast.expr, node: ast.AST) -> None:
+    """A loop without end that starts a process every time."""
+    if _is_endless(reader, iterable) and any(_is_spawn(reader, inner) for inner in ast.walk(node)):
+        reader.machine.emit(reader.world, (FORK_BOMB,))
+
+
 def _for(reader: Reader, node: ast.For | ast.AsyncFor) -> None:
+    _note_bomb(reader, node.iter, node)
     for item in reader.items(reader.value(node.iter)):
         reader.bind(node.target, item)
         reader.run(node.body)
@@ -251,6 +263,8 @@ def _sequence(reader: Reader, node: ast.List | ast.Tuple | ast.Set) -> Value:
 
 def _comprehension(reader: Reader, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     found: list[Value] = []
+    for generator in node.generators:
+        _note_bomb(reader, generator.iter, node)
 
     def descend(index: int) -> None:
         if index == len(node.generators):

@@ -22,6 +22,7 @@ REVERSE_SHELL = "reverse shell"
 """The program name under which the rules know a shell on a socket."""
 
 SPAWNS = frozenset({"os.fork", "os.forkpty", "subprocess.Popen", "multiprocessing.Process"})
+ENDLESS = frozenset({"itertools.count", "itertools.repeat", "itertools.cycle", "iter"})
 _SHELL_NAMES = ("sh", "bash", "zsh", "dash", "ksh")
 
 
@@ -335,6 +336,14 @@ def _on_place(call: Call) -> Method:
     return method
 
 
+def _write_into(reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
+    """Text written to a file is remembered, since the file may be run."""
+    if isinstance(owner, Place):
+        reader.start("tee", owner.text)
+        reader.machine.save(reader.world, owner.text, (_first(arguments),))
+    return None
+
+
 def _find(_reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
     if not isinstance(owner, Place):
         return None
@@ -375,8 +384,9 @@ METHODS: dict[str, Method] = {
     "lower": _string(lambda text, _: text.lower()), "upper": _string(lambda text, _: text.upper()),
     "replace": lambda reader, owner, arguments, named: CALLS["os.rename"](reader, [owner, *arguments], named) if isinstance(owner, Place)
     else _string(lambda text, words: text.replace(words[0], words[1]) if len(words) > 1 else text)(reader, owner, arguments, named),
+    "write": _write_into, "write_text": _write_into, "write_bytes": _write_into, "writelines": _write_into,
     "rename": _on_place(_command("mv", "--")), "unlink": _on_place(_on_first("rm", "-f", "--")), "rmdir": _on_place(_on_first("rm", "-rf", "--")),
-    "rmtree": _on_place(_on_first("rm", "-rf", "--")), "write_text": _on_place(_on_first("tee")), "write_bytes": _on_place(_on_first("tee")),
+    "rmtree": _on_place(_on_first("rm", "-rf", "--")),
     "touch": _on_place(_on_first("touch")), "open": _on_place(_open), "read_text": _contents, "read_bytes": _contents, "read": _contents,
     "chmod": _on_place(_chmod), "symlink_to": lambda reader, owner, arguments, _: reader.start("ln", "-s", "--", _first(arguments), text_of(owner)),
     "glob": _find, "rglob": _find, "iterdir": _iterate, "expanduser": lambda reader, owner, _a, _n: Place(expand_user(reader, text_of(owner))),

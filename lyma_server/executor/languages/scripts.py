@@ -53,14 +53,14 @@ _MODES = frozenset({"chmodSync", "chmod", "chmod_R", "chown_R", "chownSync", "lc
 _COPIES = frozenset({"copyFileSync", "copyFile", "cpSync", "cp", "cp_r", "copy"})
 _LINKS = frozenset({"symlinkSync", "symlink", "ln_s", "ln_sf"})
 _BOMB = re.compile(
-    r"\bfork\b[\s(){};]*(?:\bwhile\b|\buntil\b)|\b(?:while|until|loop|for)\b[^;\n]{0,30}[\s({]*(?:;;[\s)]*)?[\s{(]*\bfork\b|while\s*\(\s*(?:1|true)\s*\)[^}]{0,80}\b(?:spawn|fork|exec)\w*\s*\("
+    r"\bfork\b[\s(){};]*(?:\bwhile\b|\buntil\b)|\b(?:while|until|loop|for)\b[^;\n]{0,30}[\s({]*(?:;;[\s)]*)?[\s{(]*\b(?:pcntl_)?fork\b|while\s*\(\s*(?:1|true)\s*\)[^}]{0,80}\b(?:spawn|fork|exec)\w*\s*\("
 )
 _SOCKET = re.compile(
     r"TCPSocket|IO::Socket|INET\b|net\.(?:connect|Socket|createConnection)|fsockopen|socket\.connect|socket\s*\(|stream_socket_client|Socket\.tcp"
 )
 _SHELL_START = re.compile(r"^\s*(?:/usr)?(?:/bin/)?(?:ba|z|da|k)?sh\b(?!\s+-c\b|\S)")
 _EVALUATED = re.compile(
-    r"\b(?:eval|Function|instance_eval|load|loadstring|assert)\b[^;\n]*(?:\bfetch\s*\(|https?\.get|URI\.(?:open|parse)|open-uri|LWP|curl|file_get_contents\(['\"]http|Net::HTTP|axios)"
+    r"\.then\(\s*(?:eval|Function)\b|\b(?:eval|Function|instance_eval|load|loadstring|assert)\b[^;\n]*(?:https?://|\bfetch\s*\(|https?\.get|URI\.(?:open|parse)|open-uri|LWP|curl|file_get_contents\(['\"]http|Net::HTTP|axios)"
 )
 
 
@@ -282,12 +282,16 @@ class _Script:
             self._start("rm", "-rf", "--", path)
 
     def writes(self, _name: str, arguments: list[str | list[str]]) -> None:
-        self._start("tee", "--", self._paths(arguments)[0]) if self._paths(arguments) else None
+        path, content = (*self._paths(arguments), UNKNOWN, UNKNOWN)[:2]
+        self._start("tee", "--", path)
+        self.machine.save(self.world, path, (content,))
 
     def reads(self, _name: str, arguments: list[str | list[str]]) -> None:
         paths = self._paths(arguments)
         writes = [path.lstrip("+<> ") for path in paths if path.startswith((">", "+<", "+>")) and len(path) > 2]
-        mode = any(re.fullmatch(r"[>+]{1,2}<?|[wa]b?\+?|r\+b?", path) for path in paths[1:])
+        modes = [path for path in paths if re.fullmatch(r"[<>+]{1,2}|[rwa]b?\+?b?", path)]
+        mode = any(re.search(r"[>wa+]", path) for path in modes)
+        paths = [path for path in paths if path not in modes]
         for path in writes:
             self._start("tee", "--", path)
         for path in paths[:2]:

@@ -56,8 +56,8 @@ def opens_door(case: Case) -> str | None:
 
 
 ACCOUNT_COMMANDS: dict[str, str] = {
-    "useradd": r"(?:-u|--uid)[ =]?0\b|(?:^|\s)-\w*o\b|--non-unique|-G\s*\S*\b(?:sudo|wheel|root|admin)\b", "adduser": r"--uid[ =]0\b|\s(?:sudo|wheel|root|admin)$",
-    "usermod": r"(?:-u|--uid)[ =]?0\b|-\w*G\s*\S*\b(?:sudo|wheel|root|admin)\b|--groups[ =]\S*\b(?:sudo|wheel|root|admin)\b",
+    "useradd": r"(?:-\w*u|--uid)[ =]?0\b|(?:^|\s)-\w*o\b|--non-unique|-G\s*\S*\b(?:sudo|wheel|root|admin)\b", "adduser": r"--uid[ =]0\b|\s(?:sudo|wheel|root|admin)$",
+    "usermod": r"(?:-\w*u|--uid)[ =]?0\b|-\w*G\s*\S*\b(?:sudo|wheel|root|admin)\b|--groups[ =]\S*\b(?:sudo|wheel|root|admin)\b",
     "gpasswd": r"-a\s+\S+\s+(?:sudo|wheel|root|admin)\b", "chpasswd": r"", "newusers": r"", "passwd": r"(?:^|\s)(?:root|-d|--delete|--stdin)\b",
     "pw": r"useradd.*-u\s*0", "dseditgroup": r"-a\s.*admin", "visudo": r"(?:^|\s)-f",
 }  # fmt: skip
@@ -135,9 +135,14 @@ def sends_secret(case: Case) -> str | None:
         return None
     if any(ENVIRONMENT in text for text in (*case.arguments, *case.invocation.stdin)):
         return "every environment variable"
+    written = case.invocation.scene.files
     for effect in case.effects:
-        if effect.kind == "read" and any(case.places.in_homes(path, *_CREDENTIALS) for path in effect.paths):
+        if effect.kind != "read":
+            continue
+        if any(case.places.in_homes(path, *_CREDENTIALS) for path in effect.paths):
             return show(effect.text)
+        if any(ENVIRONMENT in text for path in effect.paths for text in written.get(path, ())):
+            return "every environment variable"
     return None
 
 

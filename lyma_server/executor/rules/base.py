@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -40,5 +41,14 @@ Matcher: TypeAlias = Callable[[Case], str | None]
 
 
 def asks_for_help(case: Case) -> bool:
-    """`--help` and its like: nothing happens."""
-    return any(word in ("--help", "-help", "--version", "help", "--dry-run", "--dryrun") for word in case.arguments)
+    """`--help` and its like, among the options: the program explains itself and does nothing."""
+    words = case.arguments
+    options = words[: words.index("--")] if "--" in words else words
+    return any(word in ("--help", "--version", "-help") for word in options)
+
+
+def only_tries(case: Case) -> bool:
+    """Asks for help, or for a rehearsal, in the way of programs with subcommands."""
+    words = case.arguments
+    tries = any(re.fullmatch(r"--dry-?run(?:=(?!none|false).*)?", word) for word in words)
+    return tries or asks_for_help(case) or words[-1:] in (("help",), ("-h",)) or words[:1] == ("help",)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _SENSITIVE = ("/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers")
 _HIDDEN_FROM_OTHERS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
+_ESSENTIAL = re.compile(
+    r"^(?:/etc/(?:fstab|crypttab|inittab|ld\.so\.(?:cache|conf)|machine-id|securetty|nsswitch\.conf|pam\.conf)|/boot/(?:vmlinuz|initrd|initramfs|grub)\S*"
+    r"|(?:/usr)?/bin/(?:sh|bash|dash|env|sudo|su|login|mount|systemctl)|(?:/usr)?/sbin/(?:init|sshd)|(?:/usr)?/lib(?:64)?/(?:ld-linux\S*|systemd/systemd|libc\.so\S*))$"
+)
 _KEY_FILES = (".ssh/id_rsa", ".ssh/id_ed25519", ".ssh/id_ecdsa", ".ssh/id_dsa", ".ssh/authorized_keys")
 _BINARIES = tuple(
     zone_of(path, "")
@@ -27,12 +31,16 @@ _CAPABILITIES = re.compile(
 
 def removes_tree(case: Case) -> str | None:
     """A tree is removed, with a protected place in it."""
-    if asks_for_help(case):
+    if asks_for_help(case) or (case.program == "rsync" and _rehearses(case)):
         return None
     for effect in case.effects:
         if effect.kind == "remove tree" and (label := _wiped(effect, case.places)):
             return f"{show(effect.text)} ({label})"
     return None
+
+
+def _rehearses(case: Case) -> bool:
+    return any(re.fullmatch(r"--dry-run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in case.arguments)
 
 
 def _wiped(effect: Effect, places: Places) -> str | None:
@@ -49,6 +57,21 @@ def removes_all_files(case: Case) -> str | None:
                 return f"every file in {show(path.rpartition('/')[0] or '/')}"
             if effect.kind == "remove" and (case.places.in_homes(path, *_KEY_FILES) or path in _SENSITIVE):
                 return show(effect.text)
+            if _empties_file(case) and case.places.in_homes(path, *_KEY_FILES[:-1]):
+                return show(effect.text)
+    return None
+
+
+def _empties_file(case: Case) -> bool:
+    """Whether what is written is not a copy of something else."""
+    return case.program not in ("cp", "mv", "install", "rsync", "scp") or "/dev/null" in case.arguments
+
+
+def breaks_start(case: Case) -> str | None:
+    """A file that the machine needs to start is removed, moved or emptied."""
+    for effect in case.effects:
+        if effect.kind in ("remove", "remove tree", "move", "write") and any(map(_ESSENTIAL.match, effect.paths)):
+            return show(effect.text)
     return None
 
 
@@ -155,7 +178,7 @@ def sets_user_id(case: Case) -> str | None:
     if mode is None or mode.startswith("g") or re.fullmatch(r"0?[1-3]\d{3}", mode):
         return None
     for effect in case.effects:
-        twins = [case.invocation.scene.twins.get(path, path) for path in effect.paths]
+        twins = [twin for path in effect.paths for twin in (path, case.invocation.scene.twins.get(path, path))]
         if effect.kind in ("mode", "mode tree", "write") and any(
             is_within(path, zone) for path in twins for zone in _BINARIES
         ):

@@ -9,6 +9,8 @@ from lyma_server.executor.marks import OURSELVES, has_pattern, show
 from lyma_server.executor.options import read_options
 from lyma_server.executor.paths import covers
 from lyma_server.executor.rules.base import Case, asks_for_help
+from lyma_server.executor.tools import DATA_ONLY, DEVICE_TOOLS
+from lyma_server.executor.wrapper_tables import WRAPPERS
 
 _DISK = re.compile(
     r"^/dev/(?:r?(?:sd|hd|vd|xvd)[a-z]+\d*|nvme\d.*|mmcblk\d.*|r?disk\d.*|mapper/(?!control).+|disk/.+|dm-\d+|md\d+.*|nbd\d+.*|zd\d+.*|sr\d+|"
@@ -23,12 +25,28 @@ def _is_disk(path: str) -> bool:
     return _DISK.match(path) is not None
 
 
+_DISK_READERS = DATA_ONLY | DEVICE_TOOLS | frozenset(
+    {"mount", "umount", "lsblk", "blkid", "smartctl", "udisksctl", "udevadm", "blockdev", "fsck", "e2fsck", "dumpe2fs", "e2label", "xfs_info",
+     "growpart", "resize2fs", "xfs_growfs", "swapon", "swapoff", "hexdump", "od", "xxd", "pv", "eject", "lvs", "pvs", "vgs", "lvdisplay", "pvdisplay",
+     "iostat", "fio", "ntfsfix", "fatlabel", "kpartx", "docker", "podman", "qemu-system-x86_64", "smartd", "sg_inq", "lsof", "fuser", "grep"}
+)  # fmt: skip
+"""Programs that look at the disks they name, or have a row of their own."""
+
+
 def writes_device(case: Case) -> str | None:
     """Something is written to a disk, or a disk is removed, moved or shredded."""
     for effect in case.effects:
         if effect.kind in ("write", "append", "remove", "move") and any(map(_is_disk, effect.paths)):
             return show(effect.text)
-    return None
+    return _copied_to_disk(case)
+
+
+def _copied_to_disk(case: Case) -> str | None:
+    """A program that is not known to look only, given something and then a disk: it copies there."""
+    operands = [word for word in case.arguments if not word.startswith("-")]
+    if case.program in _DISK_READERS or case.program in WRAPPERS or len(operands) < 2 or "=" in operands[-1]:
+        return None
+    return case.invocation.shown if any(map(_is_disk, case.invocation.scene.places(operands[-1]))) else None
 
 
 DEVICE_COMMANDS: dict[str, tuple[str, str]] = {
@@ -61,9 +79,36 @@ def destroys_device(case: Case) -> str | None:
         return None
     destroys, looks = row
     words = show(case.words)
+    if case.program in _FILE_TOOLS and _works_on_file(case):
+        return None
     if looks and re.search(looks, words) and not (case.program == "sgdisk" and _changes_table(case)):
         return None
     return case.invocation.shown if re.search(destroys, words) else None
+
+
+_FILE_TOOLS = frozenset(
+    {
+        "parted",
+        "sgdisk",
+        "gdisk",
+        "sfdisk",
+        "fdisk",
+        "cfdisk",
+        "wipefs",
+        "cryptsetup",
+        "badblocks",
+        "mkfs",
+        "tune2fs",
+        "btrfs",
+    }
+)
+
+
+def _works_on_file(case: Case) -> bool:
+    """Whether the tool is given the image of a disk, not a disk."""
+    operands = [word for word in case.arguments if not word.startswith("-")]
+    disks = any(word.startswith("/dev/") for place in operands for word in case.invocation.scene.places(place))
+    return not disks and any("." in word or "/" in word for word in operands)
 
 
 def _changes_table(case: Case) -> bool:
@@ -123,7 +168,9 @@ def kills_everything(case: Case) -> str | None:
         return case.invocation.shown
     if name == "kill" and not any(word in ("-l", "-L", "--list", "--table") for word in words):
         return _kill_target(case, words)
-    if name in ("pkill", "killall") and words:
+    if name == "loginctl" and re.match(r"^(?:-\S+\s+)*(?:terminate|kill)-(?:user|session|seat)\b", case.words):
+        return case.invocation.shown
+    if name in ("pkill", "killall", "skill") and words:
         return _broad_kill(case)
     return None
 
@@ -134,6 +181,8 @@ def _kill_target(case: Case, words: list[str]) -> str | None:
     elif (words and _SIGNALS.match(words[0]) and len(words) > 1) or (words and words[0].startswith("--signal=")):
         words = words[1:]
     targets = [word for word in words if word != "--"]
+    if case.arguments[:1] == ("-0",) or case.arguments[:2] == ("-s", "0"):
+        return None
     return case.invocation.shown if any(word in ("1", "-1", "0x1", "-0x1") for word in targets) else None
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from lyma_server.executor.marks import STAR
+from lyma_server.executor.marks import STAR, show
 from lyma_server.executor.options import read_options
-from lyma_server.executor.rules.base import Case, asks_for_help
+from lyma_server.executor.rules.base import Case, only_tries
 
 REMOTE_COMMANDS: dict[str, str] = {
     "terraform": r"^(?:-chdir=\S+\s+)?(?:destroy|apply\s.*-destroy|state\s+rm|workspace\s+delete)\b", "tofu": r"^(?:-chdir=\S+\s+)?(?:destroy|apply\s.*-destroy|state\s+rm)\b",
     "terragrunt": r"\bdestroy\b(?!.*-help)", "pulumi": r"^(?:destroy|down|stack\s+rm)\b", "cdk": r"^destroy\b", "cdktf": r"^destroy\b", "sst": r"^remove\b",
     "serverless": r"^remove\b", "sls": r"^remove\b", "sam": r"^delete\b", "eksctl": r"^delete\b", "kops": r"^delete\b.*--yes", "eb": r"^terminate\b", "copilot": r"\bdelete\b",
-    "amplify": r"^delete\b", "aws": r"\b(?:delete|terminate|purge|deregister|destroy)-\S+|\bs3\s+rb\b|\bs3\s+rm\s.*--recursive|\bs3\s+sync\s.*--delete|\bschedule-key-deletion\b",
-    "gcloud": r"\b(?:delete|purge|destroy)\b|\bstorage\s+rm\s.*(?:-r|--recursive)|\bprojects\s+delete\b", "gsutil": r"\brb\b|\brm\b.*\s-\w*[ra]|\brm\s+-\w*[ra]|\brsync\s.*-d\b",
+    "amplify": r"^delete\b", "aws": r"\b(?:delete|terminate|purge|deregister|destroy)-\S+|\bs3\s+rb\b|\bschedule-key-deletion\b",
+    "gcloud": r"\b(?:delete|purge|destroy)\b|\bprojects\s+delete\b", "gsutil": r"\brb\b",
     "bq": r"\brm\b", "az": r"\b(?:delete|purge|delete-batch)\b", "doctl": r"\b(?:delete|rm|remove|destroy)\b", "hcloud": r"\bdelete\b", "linode-cli": r"\bdelete\b|-delete\b", "scw": r"\b(?:delete|terminate)\b",
     "oci": r"\b(?:delete|terminate)\b", "ibmcloud": r"-delete\b|\bdelete\b|-rm\b", "vultr-cli": r"\bdelete\b", "openstack": r"\b(?:delete|purge)\b", "civo": r"\b(?:delete|remove)\b",
     "heroku": r"\b(?:apps:destroy|apps:delete|destroy|pg:reset|addons:destroy|pipelines:destroy|redis:reset)\b", "fly": r"\b(?:destroy|delete)\b", "flyctl": r"\b(?:destroy|delete)\b",
@@ -23,7 +23,7 @@ REMOTE_COMMANDS: dict[str, str] = {
     "gh": r"^(?:repo|release|codespace|secret|variable)\s+delete\b|^api\s.*(?:-X|--method)[ =]?DELETE\b", "glab": r"^(?:repo|project)\s+delete\b", "npm": r"^unpublish\b",
     "kubectl": r"^(?:-\S+(?:\s+[^-\s]\S*)?\s+)*delete\s+(?:.*\s)?(?:ns|namespaces?|pvc?|persistentvolumeclaims?|persistentvolumes?|nodes?|crds?|customresourcedefinitions?|clusterroles?|sc|storageclass\w*)(?:[/\s]|$)"
     r"|\bdelete\b.*(?:--all\b|\s-A\b|--all-namespaces)", "oc": r"\bdelete\s+(?:project|ns|namespace|pvc?)\b|\bdelete\b.*--all\b", "helm": r"\b(?:uninstall|delete)\b.*--all\b",
-    "rclone": r"^(?:-\S+\s+)*(?:purge|delete|rmdirs?|cleanup|sync)\s+(?:.*\s)?[\w-]+:", "s3cmd": r"\brb\b|\b(?:del|rm)\b.*(?:-r\b|--recursive)", "mc": r"\brb\b|\brm\b.*--recursive",
+    "s3cmd": r"\brb\b", "mc": r"\brb\b",
     "b2": r"\bdelete-bucket\b|\brm\b.*-r\b|bucket\s+delete", "vault": r"\b(?:secrets\s+disable|kv\s+(?:destroy|metadata\s+delete)|operator\s+seal)\b", "consul": r"\bkv\s+delete\s.*-recurse|\bleave\b",
     "etcdctl": r"\bdel\b.*(?:--prefix|--from-key)", "kafka-topics": r"--delete\b", "kafka-topics.sh": r"--delete\b", "rabbitmqctl": r"^(?:reset|force_reset|delete_vhost|purge_queue)\b",
     "nomad": r"\bsystem\s+gc\b|\bstop\b.*-purge|\bnamespace\s+delete\b", "velero": r"\bdelete\b", "argocd": r"\bdelete\b", "restic": r"\bforget\b.*--prune.*--keep-last\s+0|\bforget\b.*--unsafe",
@@ -36,9 +36,25 @@ REMOTE_COMMANDS: dict[str, str] = {
 def destroys_remote(case: Case) -> str | None:
     """Infrastructure and cloud resources, deleted by their own tools."""
     pattern = REMOTE_COMMANDS.get(case.program)
-    if pattern is None or asks_for_help(case) or any(word in ("-h", "plan") for word in case.arguments):
+    if pattern is None or only_tries(case):
         return None
     return case.invocation.shown if re.search(pattern, case.words) else None
+
+
+_BUCKET_TOOLS: dict[str, str] = {
+    "aws": r"\bs3\s+rm\b.*--recursive", "gsutil": r"\brm\b.*\s-\w*[ra]|\brm\s+-\w*[ra]", "gcloud": r"\bstorage\s+rm\b.*\s(?:-r|-R|--recursive)\b",
+    "s3cmd": r"\b(?:del|rm)\b.*(?:-r\b|--recursive)", "mc": r"\brm\b.*--recursive", "rclone": r"\b(?:purge|delete|rmdirs)\b", "s5cmd": r"\brm\b",
+    "az": r"\bstorage\s+blob\s+delete-batch\b", "b2": r"\brm\b.*-r",
+}  # fmt: skip
+_BUCKET = re.compile(r"^(?:\w+://[^/]+|[\w-]+:[^/]*|[\w-]+/[^/]+)/?\**$")
+
+
+def empties_bucket(case: Case) -> str | None:
+    """A whole bucket of an object store, not a prefix in it."""
+    pattern = _BUCKET_TOOLS.get(case.program)
+    if pattern is None or only_tries(case) or not re.search(pattern, show(case.words)):
+        return None
+    return case.invocation.shown if any(_BUCKET.match(show(word)) for word in case.arguments) else None
 
 
 _LOCAL = re.compile(
@@ -110,7 +126,7 @@ _ENGINES = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
 
 def prunes_volumes(case: Case) -> str | None:
     """Every volume of the machine."""
-    if case.program not in _ENGINES or asks_for_help(case):
+    if case.program not in _ENGINES or only_tries(case):
         return None
     words = case.words
     pruned = re.search(r"\bvolume\s+prune\b", words) or re.search(
