@@ -54,12 +54,11 @@ class KeyRing:
             self._pin(session, self._pointer)
 
     def failed(self, session: str, fingerprint: str) -> None:
-        """Move on from this key; only once where several calls report the same key."""
+        """Move on from this key; several calls that report the same key move on once."""
         if self._rotation == "every-call":
             return
         place = self._places[fingerprint]
-        if self._pins.get(session, self._pointer) == place:
-            self._pin(session, self._after(place))
+        self._pin(session, self._after(place))
         if self._pointer == place:
             self._pointer = self._after(place)
 

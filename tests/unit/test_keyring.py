@@ -71,6 +71,13 @@ def test_several_calls_that_report_one_failure_move_on_once():
     assert ring.pick("other", all_free) == B
 
 
+def test_a_failure_moves_on_from_a_key_that_stood_in_for_one_that_is_out():
+    ring = KeyRing((A, B, C))
+    assert ring.pick("s", standings(aaa=OUT)) == B
+    ring.failed("s", "bbb")
+    assert ring.pick("s", standings(aaa=OUT)) == C
+
+
 def test_keys_that_are_out_or_tried_are_left_out_and_shared_ones_come_last():
     ring = KeyRing((A, B, C))
     assert ring.usable("s", standings(aaa=SHARED, bbb=OUT)) == (C, A)

@@ -27,7 +27,7 @@ class KeysInTurn(RuleBasedStateMachine):
         self.held = {key.fingerprint: 0.0 for key in keys}
         self.last_resort = {key.fingerprint: 0.0 for key in keys}
         self.organisation = {}
-        self.answered_last = {}
+        self.starts = {}
 
     def standing(self, key):
         return standing_of(key, self.ours, self.state.snapshot(), self.now)
@@ -45,6 +45,12 @@ class KeysInTurn(RuleBasedStateMachine):
                 self.held[other.fingerprint] = max(self.held[other.fingerprint], self.now + seconds)
             if whole_account and learned is not None and self.organisation.get(other.fingerprint) == learned:
                 self.last_resort[other.fingerprint] = max(self.last_resort[other.fingerprint], self.now + seconds)
+
+    def fail(self, session, fingerprint):
+        """The next ask of the session starts at the key behind the one that failed."""
+        self.ring.failed(session, fingerprint)
+        names = [key.fingerprint for key in self.ours.keys]
+        self.starts[session] = names[(names.index(fingerprint) + 1) % len(names)]
 
     @rule(seconds=st.floats(0.1, 500.0))
     def time_passes(self, seconds):
@@ -73,17 +79,15 @@ class KeysInTurn(RuleBasedStateMachine):
                 assert free == set()
                 return
             assert key.fingerprint in (best or free)
-            if not order and session in self.answered_last:
-                sticky = self.answered_last[session]
-                assert sticky not in best or key.fingerprint == sticky
+            if not order and self.starts.get(session) in best:
+                assert key.fingerprint == self.starts[session]
             order.append(key.fingerprint)
             tried.add(key.fingerprint)
             if outcome == "ok":
                 self.ring.answered(session, key.fingerprint)
-                self.answered_last[session] = key.fingerprint
+                self.starts[session] = key.fingerprint
                 return
-            self.ring.failed(session, key.fingerprint)
-            self.answered_last.pop(session, None)
+            self.fail(session, key.fingerprint)
             if outcome != "server_error":
                 self.hit(key, outcome, 60.0)
 
@@ -94,8 +98,7 @@ class KeysInTurn(RuleBasedStateMachine):
         order = []
         while (key := self.ring.pick(session, self.standing, set(order))) is not None:
             order.append(key.fingerprint)
-            self.ring.failed(session, key.fingerprint)
-        self.answered_last.pop(session, None)
+            self.fail(session, key.fingerprint)
         names = [key.fingerprint for key in self.ours.keys]
         start = names.index(order[0])
         assert order == names[start:] + names[:start]

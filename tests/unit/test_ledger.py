@@ -80,6 +80,19 @@ def test_every_row_counts_once_while_others_write(database, tmp_path):
     other_database.close()
 
 
+def test_a_row_that_was_committed_a_moment_ago_counts_once(database):
+    ledger = Ledger(database, wall=lambda: NOON)
+    row = AttemptRow("s", "openai", "aaa", "gpt", "ok", 5)
+    ledger.record(row)
+    assert database.flush()
+    saved, database._saved = database._saved, 0  # on disk, but the writer has not said so yet
+    assert ledger.today()["openai"].attempts == 1
+    database._saved = saved
+    ledger.record(row)
+    assert database.flush()
+    assert ledger.today()["openai"].attempts == 2
+
+
 def test_yesterday_does_not_count_and_the_old_is_removed(database):
     now = NOON
     ledger = Ledger(database, wall=lambda: now, keep_days=30)

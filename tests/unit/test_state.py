@@ -151,6 +151,19 @@ def test_a_jump_of_the_clock_does_no_harm(open_state, clocks, jump):
     assert remaining(open_state(), clocks) == pytest.approx(60, abs=0.01)  # nor does the old row stand in its way
 
 
+@pytest.mark.parametrize("jump", [DAY_S, -DAY_S])
+def test_a_process_keeps_its_own_time_when_it_has_to_read_again(open_state, clocks, jump):
+    running = open_state()
+    running.hold(mark(3600))
+    running.database.flush()
+    assert remaining(running, clocks) == 3600
+    clocks.wall_now += jump
+    later = open_state()
+    later.hold(mark(60, place=("openai", "key:b", "gpt")))
+    later.database.flush()
+    assert remaining(running, clocks) == pytest.approx(3600, abs=0.01)
+
+
 def test_no_row_holds_longer_than_a_day(open_state, clocks, tmp_path):
     open_state().hold(mark())
     connection = sqlite3.connect(tmp_path / "state.db")

@@ -110,6 +110,50 @@ def test_a_key_cooled_by_one_process_is_skipped_by_another(tmp_path):
         database.close()
 
 
+HOLD_ONE = """
+import sys
+from pathlib import Path
+from lyma_server.router.database import Database
+from lyma_server.router.standing import Mark
+from lyma_server.router.state import State
+database = Database(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+state = State(database)
+state.snapshot()
+state.hold(Mark("openai", sys.argv[2], "gpt", 60, "rate_limit"))
+database.close()
+"""
+
+
+def test_processes_that_meet_a_damaged_file_at_once_set_it_aside_once(tmp_path):
+    path = tmp_path / "state.db"
+    path.write_bytes(b"not a database" * 500)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", HOLD_ONE, str(path), f"key:{n}"],
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(4)
+    ]
+    for writer in writers:
+        writer.stdout.readline()
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=30)
+    database = Database(path)
+    marks = State(database).snapshot().marks
+    database.close()
+    assert {subject for _, subject, _ in marks} == {f"key:{n}" for n in range(4)}
+    aside = [found.name for found in tmp_path.glob("*.damaged-*") if not found.name.endswith(("-wal", "-shm"))]
+    assert len(aside) == 1
+
+
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
