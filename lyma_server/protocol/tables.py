@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 STANDARD_ERRORS = (
     (-32700, "The message is not JSON."),
-    (-32600, "The message is not a request, or comes before `initialize`."),
+    (
+        -32600,
+        "The message is not a request, or its id belongs to one not yet answered, or the server is shutting down.",
+    ),
     (-32601, "There is no such method."),
     (-32603, "Something went wrong inside Lyma; the message holds an incident number."),
+    (-32002, "The first request must be `initialize`."),
     (-32800, "The request was cancelled before it had begun."),
-    (-32801, "The document changed before the answer was ready."),
 )
 NEVER_ON_THE_WIRE = (errors.LymaError, errors.ToolError)
 

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+from lyma_server.editor.rpc import envelope
 from lyma_server.protocol.convert import structure
 from lyma_server.protocol.events import Event
 from lyma_server.protocol.messages import AskResult, ModelsResult, SessionsResult, StatusResult
+from lyma_server.protocol.tables import STANDARD_ERRORS
 from tests.protocol.minimal_client import Client
 from tests.stub_provider import StubProvider, call_tool, say
 
@@ -105,3 +107,24 @@ def test_nobody_to_ask_is_said(monkeypatch, tmp_path):
     client.close()
     client.server.stdin.close()
     client.server.stdout.close()
+
+
+def test_what_comes_before_initialize_is_refused_as_written(tmp_path):
+    early = []
+
+    class Hasty(Client):
+        def request(self, method, params):
+            if method == "initialize":
+                early.append(super().request("lyma/status", {})["error"]["code"])
+            return super().request(method, params)
+
+    client = Hasty(COMMAND, tmp_path)
+    assert early == [-32002]
+    client.close()
+    client.server.stdin.close()
+    client.server.stdout.close()
+
+
+def test_every_standard_code_of_the_document_is_used():
+    used = {value for name, value in vars(envelope).items() if name.isupper() and isinstance(value, int) and value < 0}
+    assert {code for code, _ in STANDARD_ERRORS} | {-32602} == used
