@@ -69,17 +69,18 @@ def parse(path: FilePath, text: str) -> dict[str, Any]:
 def read_values(document: dict[str, Any], mistakes: list[Mistake]) -> dict[tuple[str, ...], Any]:
     """Return the settings in a parsed file by path. A provider that is there at all has its own path, too."""
     values: dict[tuple[str, ...], Any] = {}
-    _read_section(model.Settings, document, (), values, mistakes)
+    read_section(model.Settings, document, (), values, mistakes)
     return values
 
 
-def _read_section(
+def read_section(
     cls: type,
     table: dict[str, Any],
     path: tuple[str, ...],
     values: dict[tuple[str, ...], Any],
     mistakes: list[Mistake],
 ) -> None:
+    """Read the table of `cls` at `path`: its sound settings go into `values` by path, all that is wrong to `mistakes`."""
     known = shape.parts(cls)
     for name, value in table.items():
         here = (*path, name)
@@ -91,7 +92,7 @@ def _read_section(
         elif part.named:
             _read_named(part, value, here, values, mistakes)
         elif _is_table(value, here, mistakes):
-            _read_section(part.cls, value, here, values, mistakes)
+            read_section(part.cls, value, here, values, mistakes)
 
 
 def _read_leaf(
@@ -123,7 +124,7 @@ def _read_named(
             mistakes.append(Mistake(path, problem, "letters, digits, - and _"))
         elif _is_table(table, here, mistakes):
             values[here] = section.cls
-            _read_section(section.cls, table, here, values, mistakes)
+            read_section(section.cls, table, here, values, mistakes)
 
 
 def _is_table(value: Any, path: Path, mistakes: list[Mistake]) -> bool:

@@ -174,18 +174,24 @@ class Record:
             if name in table:
                 read[name] = kind.read(table[name], (*path, name), found)
             elif name in needed:
-                found.append(Mistake((*path, name), f"is missing; it must be {kind.expected}", kind.expected))
+                found.append(
+                    Mistake((*path, name), f"is missing; it must be {kind.expected}", kind.expected, code="missing")
+                )
         return read
 
 
 def wrong(path: Path, expected: str, value: Any) -> Mistake:
     """Say that a value has the wrong type; the value itself may be a key, so it is not shown."""
-    return Mistake(path, f"must be {expected}, not {_FOUND.get(type(value), 'a date or time')}", expected)
+    return Mistake(
+        path, f"must be {expected}, not {_FOUND.get(type(value), 'a date or time')}", expected, code="wrong_type"
+    )
 
 
 def unknown(path: Path, known: Mapping[str, object]) -> Mistake:
     """Say that there is no such setting."""
-    return Mistake(path, f"is not a setting{near_name(str(path[-1]), known)}", f"one of {', '.join(known)}")
+    return Mistake(
+        path, f"is not a setting{near_name(str(path[-1]), known)}", f"one of {', '.join(known)}", code="unknown_key"
+    )
 
 
 def _is_unicode(value: str) -> bool:

@@ -44,7 +44,7 @@ def load_settings(environ: Mapping[str, str], home: Home, flags: Mapping[str, st
     if mistakes:
         raise error_of(mistakes, str(home.config), text)
     complete(layers, environ)
-    settings: Settings = _build(Settings, layers.values)
+    settings: Settings = build(Settings, layers.values)
     return Loaded(settings, _sources(layers, settings), notices_of(settings, layers))
 
 
@@ -68,18 +68,19 @@ def read_layers(
     return layers
 
 
-def _build(cls: type, values: Mapping[SettingPath, Any], path: SettingPath = ()) -> Any:
+def build(cls: type, values: Mapping[SettingPath, Any], path: SettingPath = ()) -> Any:
+    """Make a `cls` of the values at and below `path`; what is not there keeps its default."""
     arguments: dict[str, Any] = {}
-    for name, part in shape.parts(cls).items():
+    for field, (name, part) in zip(attrs.fields(cls), shape.parts(cls).items(), strict=True):
         here = (*path, name)
         if isinstance(part, shape.Leaf):
             if here in values:
-                arguments[name] = values[here]
+                arguments[field.name] = values[here]
         elif part.named:
             names = dict.fromkeys(other[len(here)] for other in values if other[:-1][: len(here)] == here)
-            arguments[name] = {each: _build(part.cls, values, (*here, each)) for each in names}
+            arguments[field.name] = {each: build(part.cls, values, (*here, each)) for each in names}
         else:
-            arguments[name] = _build(part.cls, values, here)
+            arguments[field.name] = build(part.cls, values, here)
     return cls(**arguments)
 
 

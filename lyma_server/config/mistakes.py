@@ -23,7 +23,8 @@ Path: TypeAlias = tuple[str | int, ...]
 class Mistake:
     """`problem` goes on from the name of the setting: "must be …", "is not a setting …".
 
-    `given_by` is the variable or the flag that it was made in; empty for the file. `line` counts from 1.
+    `given_by` is the variable or the flag that it was made in; empty for the file. `line` counts from 1. `code` is one
+    word for programs.
     """
 
     path: Path
@@ -31,6 +32,7 @@ class Mistake:
     expected: str = ""
     given_by: str = ""
     line: int | None = None
+    code: str = "bad_value"
 
 
 def dotted(path: Path) -> str:

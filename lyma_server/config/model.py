@@ -92,6 +92,11 @@ class CeilingSettings:
     memory_mb: int = described(1024, "Memory in MiB.")
     scratch_mb: int = described(256, "Scratch space in MiB.")
     processes: int = described(8, "Processes.")
+    max_output_tokens: int = described(32_768, "Tokens in one answer of the model.")
+    max_files: int = described(20_000, "Files that may be read.")
+    max_read_bytes: int = described(256 << 20, "Bytes of files that may be read.")
+    max_write_bytes: int = described(16 << 20, "Bytes of files that may be written.")
+    max_output_bytes: int = described(1 << 20, "Bytes of the result.")
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,7 @@
-"""The settings as a tree of names, read off the classes in `model`: no setting is listed a second time."""
+"""The settings as a tree of names, read off the classes in `model`: no setting is listed a second time.
+
+Any other attrs class will do, too. A field may bring its own `kind` in its metadata.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,10 @@ _PLAIN_KINDS: Final[dict[type, kinds.Kind]] = {str: kinds.Text(), Secret: kinds.
 
 @cache
 def parts(cls: type, path: tuple[str, ...] = ()) -> dict[str, Part]:
-    """Return what may stand in the table of `cls`, by name."""
+    """Return what may stand in the table of `cls`, by name; the field for `class` is `class_`."""
     hints = get_type_hints(cls)
-    return {field.name: _part(hints[field.name], field, (*path, field.name)) for field in attrs.fields(cls)}
+    names = {field.name.rstrip("_"): field for field in attrs.fields(cls)}
+    return {name: _part(hints[field.name], field, (*path, name)) for name, field in names.items()}
 
 
 def leaves(cls: type = model.Settings, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
@@ -87,6 +91,8 @@ def find_leaf(path: tuple[str, ...]) -> Leaf | None:
 
 def _part(hint: Any, field: attrs.Attribute[Any], path: tuple[str, ...]) -> Part:
     doc = field.metadata["doc"]
+    if "kind" in field.metadata:
+        return Leaf(path, field.metadata["kind"], field.default, doc)
     if attrs.has(hint):
         return Section(path, hint, doc)
     if get_origin(hint) is dict:
