@@ -48,9 +48,10 @@ class Watchdog:
         """Start the clock. `thinks`: the model may think for long before it says anything."""
         self._patience = patience
         self._loop = asyncio.get_running_loop()
+        self._time = self._loop.time
         self._first = patience.first_content_thinking_s if thinks else patience.first_content_s
         self._limit = self._first
-        self._since = self._loop.time()
+        self._since = self._time()
         self._paused_at = self._since
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: asyncio.Task[object] | None = None
@@ -64,25 +65,25 @@ class Watchdog:
     def thinking(self) -> None:
         """The model said that it thinks; it may be long before it says anything else."""
         self.phase = "thinking"
-        self._since = self._paused_at = self._loop.time()
+        self._since = self._paused_at = self._time()
         self._limit = self._patience.first_content_thinking_s
 
     def progress(self) -> None:
         """Content came."""
         self.phase = "streaming"
-        self._since = self._paused_at = self._loop.time()
+        self._since = self._paused_at = self._time()
         self._limit = self._patience.between_content_s
 
     def finishing(self) -> None:
         """The answer is whole; what may still come (the usage) is worth a short wait only."""
         self.phase = "finishing"
-        self._since = self._paused_at = self._loop.time()
+        self._since = self._paused_at = self._time()
         self._limit = self._patience.finishing_s
 
     def draining(self) -> None:
         """Only the end of the body is missing; a new connection costs less than a long wait for it."""
         self.phase = "finishing"
-        self._since = self._paused_at = self._loop.time()
+        self._since = self._paused_at = self._time()
         self._limit = self._patience.draining_s
 
     async def guard(self, wait: Awaitable[T]) -> T:
@@ -91,7 +92,7 @@ class Watchdog:
         if task is None:  # pragma: no cover - a coroutine always runs in a task
             return await wait
         requests = task.cancelling()
-        now = self._loop.time()
+        now = self._time()
         self._since += now - self._paused_at
         self._waiting = task
         self._arm(now)
@@ -103,7 +104,7 @@ class Watchdog:
             raise
         finally:
             self._waiting = None
-            self._paused_at = self._loop.time()
+            self._paused_at = self._time()
         if self._expired:
             task.uncancel()
             raise self._stalled()
@@ -116,7 +117,7 @@ class Watchdog:
             self._timer = None
 
     def _stalled(self) -> Stalled:
-        return Stalled(self.phase, deadline=self._loop.time() >= self._patience.deadline)
+        return Stalled(self.phase, deadline=self._time() >= self._patience.deadline)
 
     def _due(self) -> float:
         return min(self._since + self._limit, self._patience.deadline)
@@ -132,7 +133,7 @@ class Watchdog:
         self._timer = None
         if self._waiting is None:
             return
-        now = self._loop.time()
+        now = self._time()
         if now < self._due():
             self._arm(now)
             return
