@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,7 @@ async def test_an_answer_with_thinking_tools_and_usage_is_whole(api: str) -> Non
     assert (call.name, call.arguments) == ("read_file", {"path": "ä\u2028b"})
     assert Text("Look:") in blocks
     assert outcome.completed.finish == "tool_calls"
-    assert outcome.completed.usage == Usage(input_tokens=11, output_tokens=7)
+    assert outcome.completed.usage == Usage(input_tokens=11, output_tokens=7, cost_micros=0)
     assert ThinkingDelta("hm") in outcome.events
 
 
@@ -327,3 +328,29 @@ async def test_models_of_a_provider_that_is_down_are_a_failure_beside_the_others
         await router.close()
     assert [model.provider for model in listed.models] == ["one"]
     assert [failure.message for failure in listed.failures] == ["two could not be reached."]
+
+
+async def test_a_kept_connection_that_the_server_has_closed_is_no_failure() -> None:
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the first request of a connection and close it when the second comes."""
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(DONE))
+        writer.write(DONE)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer_once, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    router = Router((make_provider(f"http://127.0.0.1:{port}/v1"),), make_settings())
+    outcomes = [await ask(router) for _ in range(4)]
+    await router.close()
+    server.close()
+    assert [outcome.route for outcome in outcomes] == [[("ok", "done")]] * 4
+
+
+DONE = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+async def read_request(reader: asyncio.StreamReader) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    await reader.readexactly(int(head.split("content-length: ")[1].split("\r\n")[0]))

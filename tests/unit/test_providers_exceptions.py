@@ -52,7 +52,7 @@ async def failure_of(error: Exception, status_errors: type[Exception]) -> Attemp
     watchdog = Watchdog(Patience(60, 60, 60, loop.time() + 60))
     exchange = Exchange("vendor", OpenAIAssembler(Origin("p", "m")), watchdog, lambda _: False)
     with pytest.raises(AttemptFailed) as caught:
-        await exchange.open(send(), status_errors)
+        await exchange.open(send, status_errors)
     watchdog.stop()
     return caught.value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lyma_server.router.chat import Origin
@@ -71,14 +72,15 @@ class SdkAdapter:
         """Make one attempt. Raises AttemptFailed."""
         client = await self._client(call.provider, call.key)
         exchange = self._exchange(call.provider, Origin(call.provider.name, call.model), watchdog)
-        sending = client.post(
+        send = partial(
+            client.post,
             self._wire.chat_path,
             body=self._wire.build_body(call),
             cast_to=_raw_response(),
             options=self._options(call.key),
             stream=True,
         )
-        response = await exchange.open(sending, self._wire.status_errors())
+        response = await exchange.open(send, self._wire.status_errors())
         try:
             call.heard(exchange.headers)
             async with aclosing(exchange.read(response)) as events:
@@ -92,9 +94,9 @@ class SdkAdapter:
         """What the provider lists. Raises AttemptFailed."""
         client = await self._client(provider, key)
         exchange = self._exchange(provider, Origin(provider.name, ""), watchdog)
-        sending = client.get(self._wire.models_path, cast_to=_raw_response(), options=self._options(key))
+        send = partial(client.get, self._wire.models_path, cast_to=_raw_response(), options=self._options(key))
         try:
-            return await read_listing(exchange, sending, self._wire.status_errors())
+            return await read_listing(exchange, send, self._wire.status_errors())
         finally:
             watchdog.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from lyma_server.router.policy import Failure
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lyma_server.router.watchdog import Watchdog
 
 BODY_LIMIT = 8 << 20
+STALE_S = 1.0
 BAD_SHAPE = (AttributeError, TypeError, KeyError, IndexError, ValueError, RecursionError)
 
 
@@ -53,8 +55,23 @@ class Exchange:
         self._status: int | None = None
         self._headers: dict[str, str] = {}
 
-    async def open(self, sending: Awaitable[httpx2.Response], status_errors: type[Exception]) -> httpx2.Response:
-        """Send, and wait for the headers. `status_errors` are the SDK's for an error status. Raises AttemptFailed."""
+    async def open(
+        self, send: Callable[[], Awaitable[httpx2.Response]], status_errors: type[Exception]
+    ) -> httpx2.Response:
+        """Send, and wait for the headers. `status_errors` are the SDK's for an error status. Raises AttemptFailed.
+
+        A connection that was kept open may have been closed by the server just as it was used again (llama.cpp does so
+        after a number of requests). That shows at once and is nobody's fault, so the request is sent once more.
+        """
+        started = monotonic()
+        try:
+            return await self._open(send(), status_errors)
+        except AttemptFailed as failed:
+            if failed.failure.transport != "cut" or monotonic() - started > STALE_S:
+                raise
+        return await self._open(send(), status_errors)
+
+    async def _open(self, sending: Awaitable[httpx2.Response], status_errors: type[Exception]) -> httpx2.Response:
         try:
             response = await self._watchdog.guard(sending)
         except Stalled as stalled:

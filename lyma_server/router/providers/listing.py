@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lyma_server.router.providers.base import ListedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     import httpx2
 
@@ -19,10 +19,10 @@ WINDOW_FIELDS = ("context_length", "max_model_len", "context_window", "max_input
 
 
 async def read_listing(
-    exchange: Exchange, sending: Awaitable[httpx2.Response], status_errors: type[Exception]
+    exchange: Exchange, send: Callable[[], Awaitable[httpx2.Response]], status_errors: type[Exception]
 ) -> tuple[ListedModel, ...]:
     """Ask and read. Raises AttemptFailed, also where a 200 holds no list."""
-    response = await exchange.open(sending, status_errors)
+    response = await exchange.open(send, status_errors)
     try:
         body = await exchange.read_body(response)
     finally:
