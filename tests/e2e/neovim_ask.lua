@@ -61,6 +61,7 @@ client:cancel_request(request)
 found.cancelled = cancelled()
 
 vim.api.nvim_buf_set_lines(0, 0, 0, false, { 'zero' })
+vim.cmd('let &undolevels = &undolevels') -- a person's change is a step of its own in the undo history
 local _, edited = ask({ prompt = 'edit it', context = { active = { uri = vim.uri_from_bufnr(0) } } })
 found.edited = edited()
 found.buffer = vim.api.nvim_buf_get_lines(0, 0, -1, false)

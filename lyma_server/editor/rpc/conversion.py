@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any, Optional, Union, cast, get_args, get_origin
 
 from cattrs.cols import list_structure_factory
 from cattrs.errors import AttributeValidationNote, IterableValidationNote
@@ -28,6 +28,8 @@ def strict_converter() -> Converter:
     for kind in (str, bool, int):
         converter.register_structure_hook(kind, _take_exactly)
     converter.register_structure_hook(float, _take_number)
+    for union in (int | str, int | str | None, Union[int, str], Optional[Union[int, str]]):  # noqa: UP007, UP045 - two forms of the same to a converter
+        converter.register_structure_hook(union, _take_token)
     converter.register_structure_hook_factory(_is_sequence, _sequence_hook)
     return converter
 
@@ -76,6 +78,13 @@ def _take_exactly(value: Json, kind: type) -> Any:
     if type(value) is not kind:
         raise TypeError(f"{_NAMES[kind]} is expected")
     return value
+
+
+def _take_token(value: Json, kind: Any) -> int | str | None:
+    """An id or a progress token."""
+    if type(value) in (int, str) or (value is None and type(None) in get_args(kind)):
+        return cast("int | str | None", value)
+    raise TypeError("a string or an integer is expected")
 
 
 def _take_number(value: Json, _kind: type) -> float:
