@@ -43,14 +43,17 @@ class FakeTurn:
         self.params, self.workspace, self.person, self.listener = params, workspace, person, listener
         self.text = ""
         self._seq = 0
+        self._work: asyncio.Future[None] | None = None
+        self._stopped = False
         self._task = asyncio.ensure_future(self._run())
-        self.cancelled_at: float | None = None
 
     async def result(self) -> AskResult:
         return await asyncio.shield(self._task)
 
     def cancel(self) -> None:
-        self._task.cancel()
+        self._stopped = True
+        if self._work is not None:
+            self._work.cancel()
 
     def emit(self, body: EventBody) -> None:
         self._seq += 1
@@ -67,7 +70,10 @@ class FakeTurn:
         self.emit(TurnStarted(prompt=prompt[:100]))
         self.emit(ItemStarted(item=TextItem(id="i1")))
         try:
-            await getattr(self, f"do_{word}", self.do_say)(rest)
+            self._work = asyncio.ensure_future(getattr(self, f"do_{word}", self.do_say)(rest))
+            if self._stopped:
+                self._work.cancel()
+            await self._work
         except asyncio.CancelledError:
             stop_reason = "cancelled"
         finally:
@@ -110,8 +116,7 @@ class FakeTurn:
         print("print:", rest)
         sys.stdout.flush()
         os.write(1, b"descriptor 1\n")
-        process = await asyncio.create_subprocess_exec("sh", "-c", "echo child; cat; ls -l /proc/self/fd >&2")
-        await process.wait()
+        os.system("echo child; cat; echo descriptors: /proc/self/fd/* >&2")
         self.say("printed")
 
     async def do_read(self, path: str) -> None:

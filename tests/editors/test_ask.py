@@ -105,14 +105,33 @@ def test_a_cancelled_turn_says_so(client: RawClient, prompt: str, how: str) -> N
     assert len(client.replies(identity)) == 1
 
 
-def test_a_cancellation_before_the_core_is_there() -> None:
-    with RawClient(env={"FAKE_BUILD_S": "0.5"}) as client:
+@pytest.mark.parametrize("method", ["lyma/ask", "workspace/executeCommand"])
+@pytest.mark.parametrize("build_s", ["0.2", "30"])
+def test_a_cancellation_before_the_core_is_there(method: str, build_s: str) -> None:
+    """Soon enough the ask ends as a turn that did nothing; else there is no turn."""
+    with RawClient(env={"FAKE_BUILD_S": build_s}) as client:
         client.initialize()
-        identity = client.request("lyma/ask", {"prompt": "say x"})
+        params = {"prompt": "say x"} if method == "lyma/ask" else {"command": "lyma.ask", "arguments": ["say x"]}
+        identity = client.request(method, params)
         client.notify("$/cancelRequest", {"id": identity})
-        assert client.reply(identity)["error"]["code"] == -32800
-        assert ask(client, "say x")["result"]["text"] == "x "
-        assert {event["turn"] for event in client.events()} == {"t1"}
+        start = time.monotonic()
+        reply = client.reply(identity)
+        assert time.monotonic() - start < 2
+        if build_s == "30":
+            assert reply["error"]["code"] == -32800
+            assert client.events() == []
+        else:
+            assert (reply["result"]["stopReason"], reply["result"]["text"]) == ("cancelled", "")
+
+
+def test_children_inherit_three_descriptors() -> None:
+    """And the shell's own, through which it reads the folder."""
+    with RawClient() as client:
+        client.initialize()
+        ask(client, "print x")
+        listed = bytes(client.errors).partition(b"descriptors: ")[2].split(b"\n")[0].split()
+        assert {int(name.rpartition(b"/")[2]) for name in listed} <= {0, 1, 2, 3}
+        assert len(listed) >= 3
 
 
 def test_other_requests_are_cancelled_too(client: RawClient) -> None:

@@ -105,10 +105,14 @@ def test_a_clean_buffer_older_than_the_disk_loses(editor: Editor, folder: Path) 
     path = folder / "a.py"
     path.write_text("one\n")
     uri = editor.open(path, "one\n")
+    editor.client.call("lyma/status")  # whether a buffer is clean is seen when it is opened
     path.write_text("two\n")
     assert editor.say(f"read {path}") == "False:two\n"
     editor.change(uri, "three\n")
+    path.write_text("three\n")
     editor.client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    assert editor.say(f"read {path}") == "True:three\n"
+    path.write_text("two\n")
     assert editor.say(f"read {path}") == "False:two\n"
 
 
@@ -192,6 +196,18 @@ def test_positions_are_told_in_characters(tmp_path: Path, encoding: str, charact
         place = {"line": 1, "character": character}
         selection = {"start": place, "end": {"line": 1, "character": 100}}
         assert editor.say("selections", active={"uri": uri, "selections": [selection]}) == "[(3, 4)]"
+
+
+def test_parts_of_a_text_are_understood(editor: Editor, folder: Path) -> None:
+    path = folder / "a.py"
+    uri = editor.open(path, "μ😀a\r\nb\u2028c\n")
+    start = [{"line": 0, "character": 3}, {"line": 0, "character": 4}]
+    end = [{"line": 1, "character": 2}, {"line": 1, "character": 3}]
+    parts = [{"range": {"start": where[0], "end": where[1]}, "text": new} for where, new in ((start, "A"), (end, "C"))]
+    editor.client.notify(
+        "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": parts}
+    )
+    assert editor.say(f"read {path}") == "True:μ😀A\r\nb\u2028C\n"
 
 
 def test_folders_come_and_go(editor: Editor, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
     from lyma_server.protocol.events import Event
     from lyma_server.protocol.messages import AskParams, AskResult
 
-_ENDINGS = {"end_turn": "done", "max_tokens": "cut short", "max_steps": "out of steps", "budget": "out of budget"}
+PATIENCE_S: Final = 1.0
+"""How long a cancelled ask waits for the core, so that it can end as a turn."""
+_ENDINGS: Final = {
+    "end_turn": "done",
+    "max_tokens": "cut short",
+    "max_steps": "out of steps",
+    "budget": "out of budget",
+}
 
 
 @frozen
@@ -82,7 +90,9 @@ def _stream(server: LymaServer) -> EventStream:
 def ask(server: LymaServer, call: Call) -> Coroutine[Any, Any, Json]:
     """Begin at once where the core is there, so that a cancellation that follows meets a turn."""
     core = server.engine.core
-    return _wait_and_ask(server, call) if core is None else _finish(_start(server, core, call))
+    if core is not None:
+        return _finish(_start(server, core, call))
+    return _wait_and_finish(start_when_ready(server, call, call.params, events=server.client.takes_events))
 
 
 def cancel_progress(server: LymaServer, params: WorkDoneProgressCancelParams) -> None:
@@ -90,8 +100,36 @@ def cancel_progress(server: LymaServer, params: WorkDoneProgressCancelParams) ->
     server.turns.cancel_token(params.token)
 
 
-async def _wait_and_ask(server: LymaServer, call: Call) -> Json:
-    return await _finish(_start(server, await server.engine.open(), call))
+def start_when_ready(
+    server: LymaServer, call: Call, params: AskParams, *, events: bool
+) -> Coroutine[Any, Any, Conversation]:
+    """Wait for the core and begin. A cancellation meanwhile cancels the turn in its first moment; where the core takes its
+    time, there is no turn and CancelledError is raised. A cancellation counts from this call on, not from its first await.
+    """
+    cancelled = asyncio.Event()
+    call.on_cancel(cancelled.set)
+    return _start_when_ready(server, call, params, cancelled, events=events)
+
+
+async def _start_when_ready(
+    server: LymaServer, call: Call, params: AskParams, cancelled: asyncio.Event, *, events: bool
+) -> Conversation:
+    opening = asyncio.ensure_future(server.engine.open())
+    waiting = asyncio.ensure_future(cancelled.wait())
+    await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not opening.done():
+        await asyncio.wait({opening}, timeout=PATIENCE_S)
+        opening.cancel()  # without effect on one that is done
+    conversation = begin(server, await opening, params, events=events)
+    call.on_cancel(conversation.turn.cancel)
+    if cancelled.is_set():
+        conversation.turn.cancel()
+    return conversation
+
+
+async def _wait_and_finish(starting: Coroutine[Any, Any, Conversation]) -> Json:
+    return await _finish(await starting)
 
 
 def _start(server: LymaServer, core: Core, call: Call) -> Conversation:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol.types import MessageType
 
-from lyma_server.editor.features.ask import begin
+from lyma_server.editor.features.ask import start_when_ready
 from lyma_server.editor.features.status import status
 from lyma_server.editor.features.transcript import append, show_file, show_message
 from lyma_server.errors import LymaError, UsageError
@@ -16,8 +16,9 @@ from lyma_server.protocol.convert import structure, unstructure
 from lyma_server.protocol.messages import AskParams
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Coroutine
 
+    from lyma_server.editor.features.ask import Conversation
     from lyma_server.editor.rpc.calls import Call
     from lyma_server.editor.server import LymaServer
     from lyma_server.protocol.base import Json
@@ -32,18 +33,19 @@ def execute(server: LymaServer, call: Call) -> Any:
     return command(call)
 
 
-async def ask(server: LymaServer, call: Call) -> Json:
+def ask(server: LymaServer, call: Call) -> Coroutine[Any, Any, Json]:
     """Ask, and show the answer in a document or a message."""
     params = ask_params(call.params.arguments, call.params.work_done_token)
-    core = await server.engine.open()
-    conversation = begin(server, core, params, events=server.client.asked_for_events)
-    call.on_cancel(conversation.turn.cancel)
+    return _ask(server, params, start_when_ready(server, call, params, events=server.client.asked_for_events))
+
+
+async def _ask(server: LymaServer, params: AskParams, starting: Coroutine[Any, Any, Conversation]) -> Json:
     try:
-        result = await conversation.result()
+        result = await (await starting).result()
     except LymaError as problem:
         show_message(server, server.redact(problem.message), MessageType.Error)
         raise
-    await _show_answer(server, core.home.root, params, result)
+    await _show_answer(server, params, result)
     return unstructure(result)
 
 
@@ -77,12 +79,13 @@ def describe_status(found: StatusResult) -> str:
     return "\n".join(lines)
 
 
-async def _show_answer(server: LymaServer, home: Path, params: AskParams, result: AskResult) -> None:
+async def _show_answer(server: LymaServer, params: AskParams, result: AskResult) -> None:
     """In a document where the editor can open one, else in a message."""
+    folder = (await server.engine.open()).home.root / "transcripts"
     prompt = params.prompt if isinstance(params.prompt, str) else "(blocks)"
     quoted = "\n".join(f"> {line}" for line in server.redact(prompt).splitlines())
     with contextlib.suppress(OSError):
-        path = append(home / "transcripts", result.session, f"{quoted}\n\n{result.text}\n\n")
+        path = append(folder, result.session, f"{quoted}\n\n{result.text}\n\n")
         if await show_file(server, path):
             return
     show_message(server, result.text or f"Lyma: {result.stop_reason}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lyma_server.editor.features.positions import split_lines, to_offset
+
 if TYPE_CHECKING:
     from lsprotocol import types
 
@@ -17,10 +19,25 @@ def did_open(server: LymaServer, params: types.DidOpenTextDocumentParams) -> Non
 
 
 def did_change(server: LymaServer, params: types.DidChangeTextDocumentParams) -> None:
-    """A document has a new text: with full sync the last change is all of it."""
+    """A document has a new text. We ask for whole texts; a client that sends parts all the same is understood."""
     document = params.text_document
+    known = server.documents.find(document.uri)
+    text = "" if known is None else known.text
+    for change in params.content_changes:
+        text = changed(text, change, server.client.position_encoding)
     if params.content_changes:
-        server.documents.change(document.uri, document.version, params.content_changes[-1].text)
+        server.documents.change(document.uri, document.version, text)
+
+
+def changed(text: str, change: types.TextDocumentContentChangeEvent, encoding: str) -> str:
+    """`text` after one change: of all of it, or of the part that the change names."""
+    place = getattr(change, "range", None)
+    if place is None:
+        return change.text
+    lines = split_lines(text)
+    start = to_offset(lines, place.start.line, place.start.character, encoding)
+    end = to_offset(lines, place.end.line, place.end.character, encoding)
+    return text[:start] + change.text + text[max(start, end) :]
 
 
 def did_save(server: LymaServer, params: types.DidSaveTextDocumentParams) -> None:

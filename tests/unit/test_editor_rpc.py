@@ -1,0 +1,154 @@
+"""The parts of the connection, one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lyma_server.editor.features.events import EventStream
+from lyma_server.editor.rpc.lifetime import Lifetime
+from lyma_server.editor.rpc.reader import Reader
+from lyma_server.editor.rpc.writer import CONGESTED, Writer
+from lyma_server.protocol.events import Event, ItemDelta, TurnCompleted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Pipe = tuple[int, int]
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        try:
+            os.close(end)
+        except OSError:
+            continue
+
+
+def read_all(descriptor: int, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        data += os.read(descriptor, 1 << 16)
+    return data
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_the_writer_keeps_the_order(pipe: Pipe, blocking: bool) -> None:
+    os.set_blocking(pipe[1], blocking)
+    writer = Writer(pipe[1], pytest.fail)
+    messages = [b"%d," % number * (number % 50) for number in range(2000)]
+    for message in messages:
+        writer.send(message)
+    writer.start()
+    whole = b"".join(messages)
+    assert read_all(pipe[0], len(whole)) == whole
+    writer.close(1)
+
+
+def test_the_writer_never_blocks_and_gives_up_on_the_dead(pipe: Pipe) -> None:
+    told: list[str] = []
+    writer = Writer(pipe[1], told.append, queue_limit=4 * CONGESTED)
+    writer.start()
+    assert not writer.congested
+    for _ in range(8):
+        writer.send(b"x" * CONGESTED)
+    assert told == ["the client does not read"]
+    writer.send(b"late")
+    writer.close(0.01)
+    assert told == ["the client does not read"]
+
+
+def test_the_writer_tells_of_congestion(pipe: Pipe) -> None:
+    writer = Writer(pipe[1], pytest.fail)
+    writer.start()
+    writer.send(b"x" * (CONGESTED + 1))
+    assert writer.congested
+    read_all(pipe[0], CONGESTED + 1)
+    writer.close(5)
+    assert not writer.congested
+
+
+def test_the_writer_tells_of_a_closed_output(pipe: Pipe) -> None:
+    told = threading.Event()
+    writer = Writer(pipe[1], lambda _reason: told.set())
+    writer.start()
+    os.close(pipe[0])
+    writer.send(b"x")
+    assert told.wait(5)
+
+
+def test_the_reader_waits_until_messages_are_handled(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lyma_server.editor.rpc.reader._UNHANDLED_LIMIT", 3)
+    delivered: list[object] = []
+    ended, third = threading.Event(), threading.Event()
+
+    def deliver(message: object) -> None:
+        delivered.append(message)
+        if len(delivered) == 3:
+            third.set()
+
+    os.set_blocking(pipe[0], False)
+    reader = Reader(pipe[0], deliver, ended.set)
+    reader.start()
+    os.write(pipe[1], b"Content-Length: 2\r\n\r\n{}" * 5)
+    os.close(pipe[1])
+    assert third.wait(5)
+    assert not ended.wait(0.05)
+    assert len(delivered) == 3
+    for _ in range(2):
+        reader.handled()
+    assert ended.wait(5)
+    assert len(delivered) == 5
+
+
+def test_a_lifetime_ends_once() -> None:
+    reasons: list[str] = []
+    lifetime = Lifetime(reasons.append, patience_s=1e6)
+    lifetime.end("one")
+    lifetime.end("two")
+    assert reasons == ["one"]
+
+
+def test_a_lifetime_ends_with_what_it_watches(pipe: Pipe) -> None:
+    ended = threading.Event()
+    lifetime = Lifetime(lambda _reason: ended.set(), patience_s=1e6)
+    lifetime.watch_output(pipe[1])
+    assert not ended.wait(0.05)
+    os.close(pipe[0])
+    assert ended.wait(5)
+
+
+def delta(text: str, item: str = "i") -> Event:
+    return Event(session="s", turn="t", seq=1, body=ItemDelta(item=item, text=text))
+
+
+async def test_events_are_joined_while_the_client_does_not_read() -> None:
+    sent: list[dict[str, object]] = []
+    congested = False
+    stream = EventStream(sent.append, lambda: congested)
+    stream(delta("a"))
+    congested = True
+    for text in "bcd":
+        stream(delta(text))
+    stream(delta("x", "j"))
+    stream(delta("e"))
+    await asyncio.sleep(0.12)
+    assert [event["text"] for event in sent] == ["a"]
+    congested = False
+    while len(sent) < 3:
+        await asyncio.sleep(0.01)
+    stream(delta("f"))
+    congested = True
+    stream(delta("g"))
+    stream(Event(session="s", turn="t", seq=9, body=TurnCompleted(stop_reason="end_turn")))
+    stream.close()
+    stream(delta("late"))
+    assert [event.get("text") for event in sent] == ["a", "bcde", "x", "f", "g", None]
+    assert [event["seq"] for event in sent] == [1, 2, 3, 4, 5, 6]
