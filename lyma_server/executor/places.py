@@ -101,7 +101,7 @@ def find_places(home: str, workspace: str, lyma_home: str) -> Places:
         home=os.path.normpath(home),
         workspace=os.path.normpath(workspace) if workspace else "",
         lyma_home=os.path.normpath(lyma_home),
-        wipe_zones=tuple(dict.fromkeys([*lyma, *zones])),
+        wipe_zones=tuple(sorted(dict.fromkeys([*zones, *lyma]), key=lambda zone: len(zone.parts))),
         lyma_zones=tuple(dict.fromkeys(lyma)),
         homes=tuple(dict.fromkeys(homes)),
     )
