@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from lyma_server.executor.effects import find_effects
+from lyma_server.executor.invocation import program_name
 from lyma_server.executor.marks import FIRST, is_known, show
 from lyma_server.executor.rules import access, files, machine, remote
 from lyma_server.executor.rules.base import Case, Matcher
@@ -99,7 +100,7 @@ def judge_invocation(invocation: Invocation, places: Places) -> Finding | None:
 
 
 def _readings(invocation: Invocation) -> tuple[Invocation, ...]:
-    if not invocation.argv or is_known(invocation.argv[0]):
+    if not invocation.argv or is_known(program_name(invocation.argv[0])):
         return (invocation,)
     rest = invocation.argv[1:]
     return (invocation, *(evolve(invocation, program=tool, argv=(tool, *rest)) for tool in DESTRUCTIVE))

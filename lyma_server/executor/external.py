@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lyma_server.executor import folding, interpreters, side_effects, wrappers
 from lyma_server.executor.invocation import program_name, replace_prefix
-from lyma_server.executor.marks import is_known
+from lyma_server.executor.marks import UNKNOWN, is_known
 from lyma_server.executor.tools import DATA_ONLY, INTERPRETED_FILES, is_shell, is_tail_tool, language_of
 from lyma_server.executor.world import Alternatives, Outcome, World
 
@@ -20,7 +20,8 @@ def start(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
         return Outcome()
     name = identify(world, argv[0])
     machine.emit(world, argv, program=name)
-    if any(not is_known(word) for word in argv[:1]):
+    if not is_known(name) or _is_unseen(world, argv[0]):
+        machine.emit(world, (UNKNOWN, *argv[1:]))
         _maybe_shell(machine, world, argv)
     output = folding.fold(world, (name, *argv[1:]))
     side_effects.note(machine, world, name, argv)
@@ -50,6 +51,12 @@ def identify(world: World, word: str) -> str:
             break
         place, name = twin, program_name(twin)
     return name
+
+
+def _is_unseen(world: World, word: str) -> bool:
+    """Whether a program was written by this command, with text that is not known: then it may be any."""
+    texts = world.read(word) if "/" in word else None
+    return texts is not None and not all(map(is_known, texts))
 
 
 def _maybe_shell(machine: Machine, world: World, argv: tuple[str, ...]) -> None:
@@ -91,13 +98,9 @@ def _judge_tail(machine: Machine, world: World, name: str, argv: tuple[str, ...]
 
 def program_file(machine: Machine, world: World, path: str) -> Alternatives:
     """The text of a script, where this command wrote it; reading it twice inside itself is not followed."""
+    from lyma_server.executor.redirects import NETWORK_FILES, STDIN_FILES, contents
+
     place = world.locate(path)
-    if place in ("/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"):
-        return world.stdin
     if place in machine.stack:
         return ()
-    from lyma_server.executor.redirects import NETWORK_FILES, contents
-
-    if place.startswith(NETWORK_FILES):
-        return contents(world, place)
-    return world.read(path) or ()
+    return contents(world, path) if place in STDIN_FILES or place.startswith(NETWORK_FILES) else world.read(path) or ()

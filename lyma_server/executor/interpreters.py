@@ -48,8 +48,10 @@ def _shell(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
         if not arguments:
             return Outcome()
         inner.positional = tuple(arguments[2:])
+        inner.variables["0"] = tuple(arguments[1:2]) or ("bash",)
         return _run_texts(machine, inner, (arguments[0],), None)
     if arguments and not from_stdin:
+        inner.variables["0"] = (arguments[0],)
         inner.positional = tuple(arguments[1:])
         return _run_texts(
             machine, inner, external.program_file(machine, world, arguments[0]), world.locate(arguments[0])

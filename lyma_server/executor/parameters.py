@@ -110,7 +110,7 @@ def _element(expander: Expander, items: dict[str, str], index: Expression) -> Al
 
 
 _SPECIAL: dict[str, Callable[[Expander], Alternatives]] = {
-    "0": lambda _: ("bash",),
+    "0": lambda expander: expander.world.get("0") or ("bash",),
     "#": lambda expander: (str(len(expander.world.positional)),),
     "?": lambda _: (SOMETHING,),
     "$": lambda _: (SOMETHING,),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 _BOTH = frozenset({"&>", "&>>"})
+STDIN_FILES = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _EMPTY = ("/dev/null",)
 
 
@@ -114,6 +115,8 @@ def contents(world: World, path: str) -> Alternatives:
     place = world.locate(path)
     if place.startswith(NETWORK_FILES):
         return (NETWORK,)
+    if place in STDIN_FILES:
+        return world.stdin
     if place in _EMPTY:
         return ("",)
     known = world.read(path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define
 
+from lyma_server.executor import redirects
 from lyma_server.executor.marks import SOMETHING, STAR, UNKNOWN, activate, is_known, taints
 from lyma_server.executor.options import read_options
 from lyma_server.executor.paths import takes_everything
@@ -234,7 +235,7 @@ def xargs(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     command = options.operands or ("echo",)
     hole = options.value("-I", "-J", "--replace") or ("{}" if options.has("-i", "--replace") else None)
     file = options.value("-a", "--arg-file")
-    texts = (world.read(file) or (UNKNOWN,)) if file else world.stdin
+    texts = redirects.contents(world, file) if file else world.stdin
     outcome = Outcome()
     for text in texts:
         items = _items(

@@ -187,7 +187,15 @@ class Expander:
 
 
 def _fields(text: str) -> tuple[str, ...]:
-    return tuple(piece.translate(_TO_TEXT) for piece in text.split(BREAK) if piece)
+    return tuple(_close_sets(piece).translate(_TO_TEXT) for piece in text.split(BREAK) if piece)
+
+
+def _close_sets(field: str) -> str:
+    """A bracket without its other half is a bracket."""
+    opened, closed = field.find(SET_OPEN), field.rfind(SET_CLOSE)
+    if opened < 0 and closed < 0:
+        return field
+    return field if 0 <= opened < closed else field.replace(SET_OPEN, "[").replace(SET_CLOSE, "]")
 
 
 def _extended_glob(part: ExtendedGlob) -> str:

@@ -24,7 +24,7 @@ def read_program(machine: Machine, world: World, language: str, text: str, argv:
     if language in ("python", "pypy", "ipython"):
         from lyma_server.executor.languages.python import read_python
 
-        read_python(machine, world, text)
+        read_python(machine, world, text, argv)
     elif language in ("pwsh", "powershell", "cmd"):
         from lyma_server.executor.languages.windows import read_windows
 

@@ -38,6 +38,7 @@ class Reader:
     world: World
     names: dict[str, Value]
     depth: int = 0
+    arguments: tuple[str, ...] = ()
     connects: bool = False
     duplicates: bool = False
 
@@ -127,7 +128,7 @@ class Reader:
         return result
 
 
-def read_python(machine: Machine, world: World, text: str) -> None:
+def read_python(machine: Machine, world: World, text: str, argv: tuple[str, ...]) -> None:
     """Follow a Python program. What does not parse does not run, unless an older Python reads it: then its text is scanned."""
     try:
         with warnings.catch_warnings():
@@ -138,7 +139,8 @@ def read_python(machine: Machine, world: World, text: str) -> None:
 
         read_script(machine, world, "python", text)
         return
-    Reader(machine, world, {}).run(tree.body)
+    after = argv[argv.index("-c") + 2 :] if "-c" in argv else argv[2:]
+    Reader(machine, world, {}, arguments=("-c", *after)).run(tree.body)
 
 
 def _import(reader: Reader, node: ast.Import) -> None:
@@ -229,6 +231,8 @@ def _name(reader: Reader, node: ast.Name) -> Value:
 def _attribute(reader: Reader, node: ast.Attribute) -> Value:
     owner = reader.value(node.value)
     if isinstance(owner, Name):
+        if owner.dotted == "sys" and node.attr == "argv":
+            return list(reader.arguments)
         known = CALLS.get("attribute " + owner.dotted + "." + node.attr)
         return known(reader, [], {}) if known else Name(f"{owner.dotted}.{node.attr}")
     if isinstance(owner, Place) and node.attr in ("parent", "name"):
@@ -291,6 +295,11 @@ def _choice(reader: Reader, node: ast.IfExp | ast.BoolOp) -> Value:
     return known[0] if known else None
 
 
+def _unary(reader: Reader, node: ast.UnaryOp) -> Value:
+    value = reader.value(node.operand)
+    return -value if isinstance(node.op, ast.USub) and isinstance(value, int) else None
+
+
 def _subscript(reader: Reader, node: ast.Subscript) -> Value:
     owner = reader.value(node.value)
     if isinstance(owner, Name) and owner.dotted == "os.environ":
@@ -318,7 +327,7 @@ _EXPRESSIONS: dict[type, Callable[[Reader, Any], Value]] = {
     ast.List: _sequence, ast.Tuple: _sequence, ast.Set: _sequence, ast.ListComp: _comprehension, ast.SetComp: _comprehension,
     ast.GeneratorExp: _comprehension, ast.Lambda: _lambda, ast.IfExp: _choice, ast.BoolOp: _choice, ast.Subscript: _subscript,
     ast.FormattedValue: lambda reader, node: reader.value(node.value),
-    ast.Await: lambda reader, node: reader.value(node.value),
+    ast.UnaryOp: _unary, ast.Await: lambda reader, node: reader.value(node.value),
     ast.NamedExpr: _bind_inline,
     ast.BinOp: lambda reader, node: operate(node.op, reader.value(node.left), reader.value(node.right)),
 }  # fmt: skip

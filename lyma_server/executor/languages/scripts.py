@@ -30,6 +30,10 @@ _TOKEN = re.compile(
     r"|(?P<name>[$@%]?[A-Za-z_][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*[!?]?)*)|(?P<number>0o?[0-7]+|\d+)|(?P<other>\S)|(?P<space>\s+)",
     re.DOTALL,
 )
+_LISPS = frozenset({"emacs", "guile", "sbcl", "clisp", "racket"})
+_LISP_TOKEN = re.compile(
+    r"(?P<comment>;[^\n]*)|(?P<string>\"(?:[^\"\\]|\\.)*\")|(?P<name>[A-Za-z_*][\w*!?/+-]*)|(?P<number>\d+)|(?P<other>\S)|(?P<space>\s+)"
+)
 _RUNS = frozenset(
     {"system", "exec", "execSync", "spawn", "spawnSync", "execFile", "execFileSync", "popen", "popen2", "popen2e", "popen3", "capture2",
      "capture2e", "capture3", "shell_exec", "passthru", "proc_open", "pcntl_exec", "execute", "run", "pipeline", "getoutput", "sh",
@@ -91,7 +95,8 @@ class _Script:
     def __init__(self, machine: Machine, world: World, text: str, language: str) -> None:
         self.machine, self.world, self.language = machine, world, language
         self.sockets = _SOCKET.search(text) is not None
-        self.tokens = [(match.lastgroup or "", match.group(0)) for match in _TOKEN.finditer(text)]
+        pattern = _LISP_TOKEN if language in _LISPS else _TOKEN
+        self.tokens = [(match.lastgroup or "", match.group(0)) for match in pattern.finditer(text)]
         self.tokens = [token for token in self.tokens if token[0] not in ("space", "comment")]
         self.names: dict[str, str] = {}
 
@@ -103,10 +108,14 @@ class _Script:
                 (kind == "back" and self.language not in ("node", "nodejs", "deno", "bun", "tsx", "ts-node"))
                 or (kind == "back" and index and self.tokens[index - 1][1].split(".")[-1] in ("$", "exec", "sh"))
                 or (kind == "quote" and text.startswith(("qx", "%x")))
-            ):
+            ) or (kind == "string" and self._is_run(index + 1)):
                 self._shell(self._text_of(kind, text))
             elif kind == "name":
                 self._call(index, text)
+
+    def _is_run(self, index: int) -> bool:
+        """Whether `.execute()` and its like follow: Groovy runs a text by a method of it."""
+        return [text for _, text in self.tokens[index : index + 2]] in ([".", "execute"], [".", "run"], [".", "system"])
 
     def _learn_names(self) -> None:
         """Variables that are given a text."""
