@@ -25,8 +25,8 @@ class KeysInTurn(RuleBasedStateMachine):
         self.ring = KeyRing(keys)
         self.state = State(Database(None), wall=lambda: self.now, monotonic=lambda: self.now)
         self.held = {key.fingerprint: 0.0 for key in keys}
-        self.last_resort = {key.fingerprint: 0.0 for key in keys}
         self.organisation = {}
+        self.organisation_held = {"org-a": 0.0, "org-b": 0.0}
         self.starts = {}
 
     def standing(self, key):
@@ -43,8 +43,8 @@ class KeysInTurn(RuleBasedStateMachine):
             same_label = whole_account and key.account is not None and other.account == key.account
             if other == key or same_label:
                 self.held[other.fingerprint] = max(self.held[other.fingerprint], self.now + seconds)
-            if whole_account and learned is not None and self.organisation.get(other.fingerprint) == learned:
-                self.last_resort[other.fingerprint] = max(self.last_resort[other.fingerprint], self.now + seconds)
+        if whole_account and learned is not None:
+            self.organisation_held[learned] = max(self.organisation_held[learned], self.now + seconds)
 
     def fail(self, session, fingerprint):
         """The next ask of the session starts at the key behind the one that failed."""
@@ -73,7 +73,7 @@ class KeysInTurn(RuleBasedStateMachine):
         tried, order = set(), []
         for outcome in outcomes:
             free = {f for f, until in self.held.items() if until <= self.now and f not in tried}
-            best = {f for f in free if self.last_resort[f] <= self.now}
+            best = {f for f in free if self.organisation_held.get(self.organisation.get(f), 0.0) <= self.now}
             key = self.ring.pick(session, self.standing, tried)
             if key is None:
                 assert free == set()
@@ -91,7 +91,9 @@ class KeysInTurn(RuleBasedStateMachine):
             if outcome != "server_error":
                 self.hit(key, outcome, 60.0)
 
-    @precondition(lambda self: all(until <= self.now for until in (*self.held.values(), *self.last_resort.values())))
+    @precondition(
+        lambda self: all(until <= self.now for until in (*self.held.values(), *self.organisation_held.values()))
+    )
     @rule(session=SESSIONS)
     def every_key_is_used_in_turn(self, session):
         """With all keys free, a call whose keys all fail by the provider's fault asks each exactly once, in ring order."""
