@@ -101,6 +101,7 @@ class Choice:
     """One of a few words."""
 
     options: tuple[str, ...]
+    code: str = "bad_value"
 
     @property
     def expected(self) -> str:
@@ -114,7 +115,7 @@ class Choice:
             mistakes.append(wrong(path, self.expected, value))
         elif value not in self.options:
             hint = near_name(value, self.options)
-            mistakes.append(Mistake(path, f"must be {self.expected}{hint}", self.expected))
+            mistakes.append(Mistake(path, f"must be {self.expected}{hint}", self.expected, code=self.code))
         return value
 
 
