@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import stat
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,23 @@ def test_an_open_file_is_edited_in_the_editor(stub: StubProvider, tmp_path: Path
         assert taken[0]["textDocument"] == document
         assert taken[0]["edits"][0]["newText"] == "two\n"
         assert path.read_text() == "one\n"
+
+
+def test_the_log_is_private_and_holds_no_conversation(stub: StubProvider, tmp_path: Path) -> None:
+    with RawClient(COMMAND, env=settings(stub, tmp_path / "home")) as client:
+        client.initialize()
+        client.call("lyma/status")
+        ask(client, "Hello, unspeakable")
+        client.call("shutdown")
+        client.notify("exit")
+        client.wait()
+        assert bytes(client.errors) == b""
+    log = tmp_path / "home" / "log" / "server.log"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    text = log.read_text()
+    assert "the client said exit" in text
+    assert "unspeakable" not in text
+    assert "wörld" not in text
 
 
 def test_a_configuration_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:

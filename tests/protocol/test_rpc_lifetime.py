@@ -12,31 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.editors.doomed_client import children, is_gone, wait_until_gone
 from tests.raw_client import ROOT, SERVER, RawClient, environment
 
 LIMIT_S = 2.0
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def wait_until_gone(pids: list[int]) -> float:
-    """Seconds until all are gone."""
-    start = time.monotonic()
-    while not all(is_gone(pid) for pid in pids):
-        assert time.monotonic() - start < 10, f"still there: {[pid for pid in pids if not is_gone(pid)]}"
-        time.sleep(0.01)
-    return time.monotonic() - start
-
-
-def children(pid: int) -> list[int]:
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
 
 
 @pytest.fixture
@@ -115,33 +94,11 @@ def test_a_closed_input_is_one_sentence() -> None:
     assert ended.stdout == b""
 
 
-CLIENT = """
-import json, os, subprocess, sys, time
-held_input, input_end = os.pipe()
-output_end, held_output = os.pipe()
-server = subprocess.Popen(sys.argv[1:], stdin=held_input, stdout=held_output)
-os.close(held_input)
-holder = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, pass_fds=(input_end, output_end, held_output))
-def send(message):
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    os.write(input_end, b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-send({"id": 1, "method": "initialize", "params": {"processId": os.getpid(), "capabilities": {}}})
-send({"method": "initialized", "params": {}})
-send({"id": 2, "method": "lyma/ask", "params": {"prompt": "spawn 601"}})
-seen = b""
-while b"turn.started" not in seen:
-    seen += os.read(output_end, 65536)
-print(server.pid, holder.pid, flush=True)
-time.sleep(600)
-"""
-
-
 @pytest.mark.parametrize("wrapper", [(), ("sh", "-c", '"$@"; true', "sh")], ids=["parent", "behind a shell"])
 def test_kill_of_the_client_with_its_pipes_held_open(wrapper: tuple[str, ...]) -> None:
     """Another process keeps both pipes open, so that only the death of the client can be noticed."""
-    client = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, *wrapper, *SERVER], env=environment(), cwd=ROOT, stdout=subprocess.PIPE
-    )
+    command = (sys.executable, "-m", "tests.editors.doomed_client", "spawn 601", "turn.started", *wrapper, *SERVER)
+    client = subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE)
     started, holder = map(int, client.stdout.readline().split())
     server = children(started)[0] if wrapper else started
     assert not is_gone(server)
