@@ -1,0 +1,111 @@
+"""Reads what another process means: strings in its memory, and files as it sees them."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+from lyma_server.isolation.kernel import call
+
+PAGE: Final = 4096
+POINTER: Final = struct.calcsize("P")
+STRING_LIMIT: Final = 1 << 17
+"""The kernel's own limit for one word (MAX_ARG_STRLEN)."""
+
+AT_ONCE_LIMIT: Final = 1 << 18
+TOTAL_LIMIT: Final = 8 << 20
+"""More than the kernel takes for all words together."""
+
+RESOLVE_IN_ROOT: Final = 0x10
+
+
+def read_string(memory: int, address: int) -> str:
+    """The string at `address`. Raises OSError (EFAULT, ENAMETOOLONG) as the kernel would."""
+    return os.fsdecode(_bytes_at(memory, address))
+
+
+def read_strings(memory: int, address: int) -> tuple[str, ...]:
+    """An array of strings that ends with a null pointer; a null `address` is an empty one.
+
+    Its strings usually lie together, so they are read at once.
+    """
+    if not address:
+        return ()
+    pointers = _pointers(memory, address)
+    if not pointers:
+        return ()
+    low, high = min(pointers), max(pointers)
+    block = _read(memory, low, high - low + PAGE) if high - low < AT_ONCE_LIMIT else b""
+    return tuple(os.fsdecode(_word(memory, block, pointer, pointer - low)) for pointer in pointers)
+
+
+def open_as_seen_by(pid: int, path: str, base: str) -> int:
+    """Open (O_PATH) what `path` names for a process: below its root, links included. `base` is its folder in /proc.
+
+    Raises OSError as that process would get it.
+    """
+    if path.startswith("/"):
+        return _open_below(f"/proc/{pid}/root", path)
+    try:
+        return _open_below(f"/proc/{pid}/root", f"{Path(base).readlink()}/{path}")
+    except FileNotFoundError:
+        return os.open(f"{base}/{path}", os.O_PATH | os.O_CLOEXEC)
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def _open_below(root: str, path: str) -> int:
+    folder = os.open(root, os.O_PATH | os.O_CLOEXEC)
+    how = _How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT)
+    try:
+        name = ctypes.c_char_p(os.fsencode(path))
+        return call("openat2", ctypes.c_int(folder), name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
+    finally:
+        os.close(folder)
+
+
+def _pointers(memory: int, address: int) -> list[int]:
+    pointers: list[int] = []
+    while len(pointers) * POINTER < TOTAL_LIMIT:
+        size = PAGE - address % PAGE or PAGE
+        block = _read(memory, address, size - size % POINTER or POINTER)
+        for (pointer,) in struct.iter_unpack("P", block[: len(block) - len(block) % POINTER]):
+            if not pointer:
+                return pointers
+            pointers.append(pointer)
+        address += len(block)
+    raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+
+
+def _word(memory: int, block: bytes, address: int, offset: int) -> bytes:
+    end = block.find(b"\0", offset)
+    return block[offset:end] if end >= 0 else _bytes_at(memory, address)
+
+
+def _bytes_at(memory: int, address: int) -> bytes:
+    found = bytearray()
+    while len(found) <= STRING_LIMIT:
+        block = _read(memory, address, PAGE - address % PAGE)
+        end = block.find(b"\0")
+        if end >= 0:
+            return bytes(found + block[:end])
+        found += block
+        address += len(block)
+    raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+
+
+def _read(memory: int, address: int, size: int) -> bytes:
+    """At least one byte. Raises OSError (EFAULT) where nothing can be read."""
+    try:
+        block = os.pread(memory, size, address)
+    except (OSError, OverflowError) as error:
+        raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
+    if not block:
+        raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+    return block
