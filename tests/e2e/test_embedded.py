@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -146,6 +147,7 @@ async def test_it_ends_when_its_parent_is_killed(stage, held):
     await until(lambda: command_of(int(pid)) is None)
     if stage == "ready":
         await until(lambda: not Path(folder).exists())
+    shutil.rmtree(folder, ignore_errors=True)  # killed while loading, nobody is left to remove it
     if held == "held":
         os.kill(int(holder), signal.SIGKILL)
     parent._transport.close()
