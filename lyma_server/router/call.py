@@ -150,6 +150,8 @@ class CallLoop:
 
     def _judge(self, trial: Trial, failure: Failure) -> Decision:
         decision = self._fleet.failed(trial.station, trial.fingerprint, failure)
+        if decision.class_ == "model_unavailable":
+            self._means.models.forget(trial.station.provider.name)
         if decision.class_ == "ok":  # an answer, but not in the format that was asked for
             unreadable = evolve(failure, transport="protocol_error")
             decision = self._fleet.failed(trial.station, trial.fingerprint, unreadable)

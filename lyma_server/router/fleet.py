@@ -14,6 +14,7 @@ from attrs import define
 from lyma_server.router.breaker import Breaker
 from lyma_server.router.keyring import KeyRing
 from lyma_server.router.policy import decide
+from lyma_server.router.providers.base import AUTO
 from lyma_server.router.standing import (
     Deployment,
     RingKey,
@@ -142,8 +143,9 @@ class Fleet:
         strikes = strikes_of(key, station.deployment, snapshot)
         decision = decide(failure, self._wall(), strikes=strikes, chance=self._chance())
         learned = snapshot.learned.get((station.provider.name, fingerprint))
-        for mark in marks_of(decision, key, station.deployment, learned):
-            self._state.hold(mark)
+        if decision.key != "block_model" or station.model != AUTO:  # "auto" may mean another model at the next call
+            for mark in marks_of(decision, key, station.deployment, learned):
+                self._state.hold(mark)
         self._tell_breaker(station, decision)
         return decision
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from lyma_server.config.presets import PRESETS
 from lyma_server.protocol.messages import ModelsFailure
 from lyma_server.router.policy import CLASSES, Failure, decide
-from lyma_server.router.providers.base import AttemptFailed
+from lyma_server.router.providers.base import AUTO, AttemptFailed
 from lyma_server.router.report import ADVICE
 from lyma_server.router.spending import describe
 from lyma_server.router.watchdog import Patience, Watchdog
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lyma_server.router.policy import Decision
     from lyma_server.router.providers.base import Adapter, Key, ListedModel, Provider
 
-AUTO = "auto"
 PATIENCE_S = 20.0
 
 

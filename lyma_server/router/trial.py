@@ -27,6 +27,9 @@ class Models(Protocol):
     async def resolve(self, station: Station, key: Key, watchdog: Watchdog) -> str:
         """The model to ask for. Raises AttemptFailed."""
 
+    def forget(self, provider: str) -> None:
+        """What was found out for this provider no longer holds."""
+
 
 @define(eq=False)
 class Trial:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lyma_server.errors import AllFailed, StreamInterrupted, UsageError
+from lyma_server.errors import AllFailed, ConfigError, StreamInterrupted, UsageError
 from lyma_server.protocol.events import Usage
-from lyma_server.router.chat import Restarted, Text, ThinkingDelta, ToolCall
-from lyma_server.router.providers.base import Key
+from lyma_server.router.chat import Message, Restarted, Text, ThinkingDelta, ToolCall
+from lyma_server.router.providers.base import Key, Provider
 from lyma_server.router.router import Router
 from tests.routing import FORMATS, ask, make_keys, make_provider, make_settings
 from tests.stub_provider import (
@@ -206,6 +206,30 @@ async def test_a_refusal_goes_to_one_other_provider_and_is_the_answer_where_ther
     assert answered.route == [("content_filter", "fallback"), ("ok", "done")]
 
 
+@pytest.mark.parametrize("api", FORMATS)
+async def test_a_prompt_of_ten_mebibytes_arrives(api: str) -> None:
+    prompt = "ä" * (5 << 20)
+    with StubProvider([say("a")]) as stub:
+        router = Router((make_provider(stub, api),), make_settings())
+        outcome = await ask(router, messages=(Message("user", (Text(prompt),)),))
+        await router.close()
+    assert outcome.text == "a"
+    assert prompt in str(stub.requests[0].body["messages"][-1]["content"])
+
+
+async def test_calls_at_once_share_the_connections_and_do_not_mix() -> None:
+    def echo(request: Request) -> Reply:
+        return say(*request.body["messages"][-1]["content"])
+
+    with StubProvider(echo) as stub:
+        router = Router((make_provider(stub, keys=KEYS),), make_settings())
+        prompts = [f"prompt {number}" for number in range(16)]
+        asked = (ask(router, session=prompt, messages=(Message("user", (Text(prompt),)),)) for prompt in prompts)
+        outcomes = await asyncio.gather(*asked)
+        await router.close()
+    assert [outcome.text for outcome in outcomes] == prompts
+
+
 async def test_a_bad_request_is_tried_on_no_other_key() -> None:
     with StubProvider([fail(400)]) as stub, StubProvider([say("other")]) as second:
         providers = (make_provider(stub, keys=KEYS), make_provider(second, name="two"))
@@ -354,3 +378,53 @@ DONE = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}
 async def read_request(reader: asyncio.StreamReader) -> None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     await reader.readexactly(int(head.split("content-length: ")[1].split("\r\n")[0]))
+
+
+async def test_an_answer_in_the_other_format_is_no_answer() -> None:
+    other = Reply(body='{"type": "message", "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}')
+    with StubProvider([other]) as stub, StubProvider([say("second")]) as second:
+        router = Router((make_provider(stub), make_provider(second, name="two")), make_settings())
+        outcome = await ask(router)
+        await router.close()
+    assert outcome.route == [("protocol_error", "retry"), ("protocol_error", "fallback"), ("ok", "done")]
+
+
+async def test_auto_with_no_model_loaded_goes_on_to_the_next_provider() -> None:
+    with StubProvider([say("a")], models=()) as stub, StubProvider([say("second")]) as second:
+        router = Router((make_provider(stub, model="auto"), make_provider(second, name="two")), make_settings())
+        outcome = await ask(router)
+        stub.models = ("loaded",)
+        later = await ask(router)
+        await router.close()
+    assert outcome.route == [("model_unavailable", "fallback"), ("ok", "done")]
+    assert later.text == "a"
+
+
+async def test_a_key_that_is_free_again_soon_is_waited_for_before_anything_is_sent() -> None:
+    with StubProvider([fail(429, headers={"retry-after-ms": "1000"}), say("late")]) as stub:
+        router = Router((make_provider(stub),), make_settings(deadline_s=1))
+        first = await ask(router)
+        patient = Router((make_provider(stub),), make_settings(), router._state)
+        second = await ask(patient)
+        await router.close()
+        await patient.close()
+    assert first.error is not None
+    assert second.route == [("ok", "done")]
+
+
+async def test_a_model_on_board_that_cannot_start_says_why_and_the_next_answers() -> None:
+    class Broken:
+        async def socket(self) -> str:
+            raise ConfigError("The model file is missing: run `lyma embedded install`.")
+
+        async def stop(self) -> None: ...
+
+    embedded = Provider("embedded", "embedded", None, "auto")
+    with StubProvider([say("second")]) as second:
+        providers = (embedded, make_provider(second, name="two"))
+        router = Router(providers, make_settings(), launcher=Broken())
+        outcome, alone = await ask(router), await ask(router, provider="embedded")
+        await router.close()
+    assert outcome.text == "second"
+    assert alone.error is not None
+    assert "embedded could not start (The model file is missing" in alone.error.message

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import ssl
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,8 @@ from lyma_server.router.router import Router
 from tests.routing import FORMATS, ask, make_keys, make_provider, make_settings
 from tests.stub_provider import StubProvider, say
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+# An authority and a certificate for 127.0.0.1, made for these tests alone and valid until 2120.
+AUTHORITY = Path(__file__).parents[1] / "data/private_ca"
 PLANTED = {
     "OPENAI_API_KEY": "sk-planted-0123456789abcdef",
     "OPENAI_ADMIN_KEY": "sk-planted-0123456789abcdef",
@@ -62,6 +62,34 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_loopback(monkeypat
     assert proxy.requests[0].path == "http://far.example/v1/chat/completions"
     assert local.text == "direct"
     assert len(proxy.requests) == 1
+
+
+async def serve_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    body = b'data: {"choices": [{"delta": {"content": "safe"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
+    writer.write(head % len(body) + body)
+    await writer.drain()
+    writer.close()
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_a_private_authority_is_trusted_when_the_environment_names_it(
+    trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(AUTHORITY / "ca.pem"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(AUTHORITY / "server.pem")
+    server = await asyncio.start_server(serve_tls, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    router = Router((make_provider(url, keys=make_keys(1)),), make_settings())
+    outcome = await ask(router)
+    await router.close()
+    server.close()
+    assert outcome.route == ([("ok", "done")] if trusted else [("tls_error", "fail")])
+    assert outcome.error is None or "SSL_CERT_FILE" in outcome.error.message
 
 
 async def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from lyma_server.router.watchdog import Watchdog
     from lyma_server.secret import Secret
 
+AUTO = "auto"
+"""In place of a model's name: the first that the server lists."""
+
 Api: TypeAlias = Literal["openai", "anthropic", "embedded"]
 
 
