@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -83,6 +82,8 @@ class Listings:
             class_ = decide(failed.failure, now).class_
             words = failed.public or f"{provider.name} {CLASSES[class_].words}"
             return Probe(provider.name, key.masked, class_, words, advice_for(class_, provider))
+        from difflib import get_close_matches
+
         known = provider.model in listed if listed and provider.model != AUTO else None
         near = () if known is not False else tuple(get_close_matches(provider.model, listed, 3, 0.4))
         return Probe(provider.name, key.masked, "ok", f"{provider.name} answers", "", known, near)
