@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import attrs
 
 from lyma_server.agent.texts import map_texts, whole
-from lyma_server.protocol.events import ItemCompleted, ItemDelta, ItemDiscarded, ItemStarted
+from lyma_server.protocol.events import ItemCompleted, ItemDelta, ItemDiscarded, ItemStarted, Notice
 from lyma_server.protocol.items import Item, TextItem, ThinkingItem, ToolCallItem
 from lyma_server.router.chat import (
     Block,
     Completed,
+    Remark,
     Restarted,
     Text,
     TextDelta,
@@ -77,7 +78,7 @@ class Assembler:
 
     def feed(self, event: ChatEvent) -> list[EventBody]:
         """What to tell about one event of the chat."""
-        self.begun = True
+        self.begun = self.begun or not isinstance(event, Remark)
         match event:
             case TextDelta():
                 return self._speak("text", event.text)
@@ -85,6 +86,8 @@ class Assembler:
                 return self._speak("thinking", event.text)
             case ToolCallDelta():
                 return self._call(event)
+            case Remark():
+                return [Notice(text=event.text, level="warning")]
             case Restarted():
                 return self.discard(event.reason)
             case Completed():

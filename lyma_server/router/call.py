@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 
 from lyma_server.protocol.events import Attempt
-from lyma_server.router.chat import Restarted, Text, TextDelta
+from lyma_server.router.chat import Remark, Restarted, Text, TextDelta
 from lyma_server.router.policy import CLASSES
 from lyma_server.router.providers.openai_request import thinks_unseen
 from lyma_server.router.report import Fate, all_failed, interrupted
 from lyma_server.router.shrink import shrink
-from lyma_server.router.spending import window_of
+from lyma_server.router.spending import costs_more, window_of
 from lyma_server.router.step import LONGEST_WAIT_S, Attempted, Facts, next_step
 from lyma_server.router.trial import Trial
 from lyma_server.router.watchdog import Patience, Watchdog
@@ -41,10 +41,13 @@ Candidate = tuple["Station", str]
 
 @define(eq=False)
 class Memory:
-    """What calls tell later ones: parameters that a model refuses, and the candidate whose answer to a session broke off."""
+    """What calls tell later ones: parameters that a model refuses, the candidate whose answer to a session broke off, and
+    which sessions know already that a candidate costs more.
+    """
 
     refused: dict[tuple[str, str], frozenset[str]] = field(factory=dict)
     broken: dict[str, tuple[str, str, str]] = field(factory=dict)
+    told: set[tuple[str, str, str]] = field(factory=set)
 
 
 @frozen
@@ -79,6 +82,7 @@ class CallLoop:
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
         self._history = "faithful"
+        self._shrunk = False
         self._attempts: list[Attempted] = []
         self._met: dict[tuple[str, str, str], tuple[str, int | None, str]] = {}
         self._tried: dict[tuple[str, str], set[str]] = {}
@@ -88,6 +92,8 @@ class CallLoop:
         """Stream the call. Raises AllFailed and StreamInterrupted."""
         candidate = await self._first()
         while True:
+            for text in self._remarks(candidate[0]):
+                yield Remark(text)
             trial = self._begin(*candidate)
             async with aclosing(self._stream(trial)) as events:
                 async for event in events:
@@ -195,7 +201,9 @@ class CallLoop:
             self._repair(trial, decision)
             return here
         if step.kind == "shrink":
-            self._request = shrink(self._request, decision.room) or self._request
+            smaller = shrink(self._request, decision.room) or self._request
+            self._shrunk = smaller.messages != self._request.messages
+            self._request = smaller
             return here
         if step.kind == "wait":
             waited_for = here if decision.class_ == "warming_up" else self._soonest(cooling=True)
@@ -266,6 +274,18 @@ class CallLoop:
             self._history = "plain"
 
     # --- telling
+
+    def _remarks(self, station: Station) -> list[str]:
+        """What the person should know before `station` is asked, each thing once."""
+        remarks = []
+        about = (self._request.session, *_spot(station))
+        if about not in self._memory.told and (text := costs_more(station, self._stations[0], self._request)):
+            self._memory.told.add(about)
+            remarks.append(text)
+        if self._shrunk:
+            self._shrunk = False
+            remarks.append(f"The conversation is too long for {station.provider.name}: older parts of it are left out.")
+        return remarks
 
     def _report(self, trial: Trial, class_: str, following: RouteNext, decision: Decision | None) -> Usage:
         """Tell and write down how an attempt ended; what it used."""

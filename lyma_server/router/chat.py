@@ -120,6 +120,13 @@ class Restarted:
 
 
 @frozen
+class Remark:
+    """Something that the person should know and that is no part of the answer."""
+
+    text: str
+
+
+@frozen
 class Completed:
     """The whole answer. Tool calls in it are complete and come with a finish reason."""
 
@@ -128,4 +135,4 @@ class Completed:
     usage: Usage
 
 
-ChatEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | Restarted | Completed
+ChatEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | Restarted | Remark | Completed

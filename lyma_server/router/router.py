@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lyma_server.errors import ConfigError
 from lyma_server.protocol.messages import KeyStatus, ModelsResult, ProviderStatus
 from lyma_server.router.call import CallLoop, Means
+from lyma_server.router.chat import Remark
 from lyma_server.router.database import Database
 from lyma_server.router.fleet import Fleet
 from lyma_server.router.ledger import Ledger, Totals
@@ -86,13 +87,16 @@ class Router:
         """
         planned = self._stations(plan(self._providers, self._settings.folders, request))
         stations = self._spending.affordable(planned)
+        for notice in self.take_notices():
+            yield Remark(notice)
         call = CallLoop(request, stations, self._means, on_attempt)
         async with aclosing(call.run()) as events:
             async for event in events:
                 yield event
 
     async def warm_up(self) -> None:
-        """Import the SDK of the first provider, off the event loop, so that the first ask need not wait for it."""
+        """Do ahead, off the event loop, what the first ask would wait for: open the state and import an SDK."""
+        await asyncio.to_thread(self._state.database.version)
         first = next((provider for provider in self._providers if provider.keys), None)
         if first is not None:
             await self._adapter(first).warm_up()
@@ -117,6 +121,10 @@ class Router:
         stations = self._stations(tuple((provider, provider.model) for provider in self._providers))
         today = self._spending.today()
         return tuple(self._status(station, today.get(station.provider.name, Totals())) for station in stations)
+
+    def take_notices(self) -> list[str]:
+        """What the person should know of the state on disk, each sentence once."""
+        return self._state.database.take_notices()
 
     async def close(self) -> None:
         """Close every connection, end the model on board, and write down what was learned."""

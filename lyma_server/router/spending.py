@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lyma_server.router.trial import Trial
 
 MICROS = 1_000_000
+USUAL_ANSWER = 1000
+"""Tokens of an answer, where two prices are compared before there is one."""
 
 
 class Spending:
@@ -95,6 +97,33 @@ def window_of(station: Station) -> int | None:
     return configured or (facts.context_tokens if facts is not None else None)
 
 
+def costs_more(station: Station, preferred: Station, request: ChatRequest) -> str | None:
+    """The sentence that tells a person so, where asking `station` costs more than asking the one they put first, or may."""
+    here, there = _price(station), _price(preferred)
+    if station is preferred or there is None:
+        return None
+    name = f"{station.provider.name} {station.model}"
+    usual = f"{preferred.provider.name} {preferred.model}"
+    if here is None:
+        return f"{name} answers in place of {usual}; what it costs is not known."
+    size = _tokens_of(request)
+    costs = [cost_micros(facts, size, 0, USUAL_ANSWER) or 0 for facts in (here, there)]
+    if costs[0] <= costs[1]:
+        return None
+    return f"{name} answers in place of {usual} and costs more: {_in_words(here)}, against {_in_words(there)}."
+
+
+def _price(station: Station) -> ModelFacts | None:
+    return price_of(*_place(station.provider, station.model), station.provider.base_url)
+
+
+def _in_words(facts: ModelFacts) -> str:
+    if facts is FREE:
+        return "nothing"
+    price = facts.price
+    return f"${price.input / MICROS:g} in and ${price.output / MICROS:g} out for a million tokens"
+
+
 def describe(provider: Provider, model: ListedModel) -> ModelInfo:
     """What is known of a model that a provider lists: its own word first."""
     known = facts_of(*_place(provider, model.id))
@@ -114,8 +143,7 @@ def _place(provider: Provider, model: str) -> tuple[str, str]:
 
 
 def _is_free(station: Station) -> bool:
-    provider = station.provider
-    return price_of(*_place(provider, station.model), provider.base_url) is FREE
+    return _price(station) is FREE
 
 
 def _tokens(characters: int) -> int:

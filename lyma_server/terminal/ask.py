@@ -22,6 +22,8 @@ from lyma_server.terminal.stop import Stop
 from lyma_server.terminal.view import JsonView, LiveView, WholeView, json_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lyma_server.agent.disk import DiskWorkspace
     from lyma_server.compose import Core
     from lyma_server.protocol.messages import AskResult, Block
@@ -82,8 +84,7 @@ async def _ask(args: Namespace, content: str | tuple[Block, ...], folder: Path) 
 
     core = build_core(os.environ)
     try:
-        for notice in core.loaded.notices:
-            sys.stderr.write(f"{plain(notice)}\n")
+        _tell(core.loaded.notices)
         return await _turn(args, core, content, folder)
     except LymaError as error:
         error.message = core.redactor.redact(error.message)
@@ -91,6 +92,12 @@ async def _ask(args: Namespace, content: str | tuple[Block, ...], folder: Path) 
         raise
     finally:
         await core.close()
+        _tell(core.router.take_notices())
+
+
+def _tell(notices: Iterable[str]) -> None:
+    for notice in notices:
+        sys.stderr.write(f"{plain(notice)}\n")
 
 
 async def _turn(args: Namespace, core: Core, content: str | tuple[Block, ...], folder: Path) -> int:

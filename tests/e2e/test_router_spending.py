@@ -8,6 +8,7 @@ import pytest
 
 from lyma_server.errors import ProviderError, StreamInterrupted
 from lyma_server.protocol.events import Usage
+from lyma_server.router.chat import Remark
 from lyma_server.router.database import Database
 from lyma_server.router.prices import ModelFacts, Tier
 from lyma_server.router.router import Router
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lyma_server.router.providers.base import Provider
+    from tests.routing import Outcome
 
 PRICE = ModelFacts(100_000, Tier(3_000_000, 300_000, 15_000_000))
 
@@ -82,3 +84,38 @@ async def test_over_the_cap_only_what_costs_nothing_is_asked() -> None:
     assert isinstance(refused.error, ProviderError)
     assert "0.00 USD" in refused.error.message
     assert len(paid.requests) == 1
+
+
+async def test_who_costs_more_than_the_first_choice_says_so_once_a_session() -> None:
+    with StubProvider([fail(429)]) as limited, StubProvider([say("ok")]) as other:
+        local, paid, unknown = (make_provider(other, name=name) for name in ("local", "paid", "unknown"))
+        first = make_provider(limited, name="cheap")
+        dearer = Router((first, paid), make_settings())
+        same = Router((first, local), make_settings())
+        uncertain = Router((first, unknown), make_settings())
+        told = [remarks(await ask(dearer, session=session)) for session in ("s", "s", "t")]
+        others = [remarks(await ask(router)) for router in (same, uncertain)]
+        for router in (dearer, same, uncertain):
+            await router.close()
+    sentence = (
+        "paid m answers in place of cheap m and costs more: $3 in and $15 out for a million tokens, against nothing."
+    )
+    assert told == [[sentence], [], [sentence]]
+    assert others == [[], ["unknown m answers in place of cheap m; what it costs is not known."]]
+
+
+async def test_trouble_with_the_state_is_told_to_the_person(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"not a database at all" * 100)
+    with StubProvider([say("ok")]) as stub:
+        router = router_of(make_provider(stub, name="free"), path=path)
+        first, second = await ask(router), await ask(router)
+        await router.close()
+    assert first.text == "ok"
+    (notice,) = remarks(first) + remarks(second)
+    assert "was damaged" in notice
+    assert router.take_notices() == []
+
+
+def remarks(outcome: Outcome) -> list[str]:
+    return [event.text for event in outcome.events if isinstance(event, Remark)]

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lyma_server.agent.assembly import Assembler
-from lyma_server.protocol.events import EventBody, ItemCompleted, ItemDelta, ItemDiscarded, ItemStarted
+from lyma_server.protocol.events import EventBody, ItemCompleted, ItemDelta, ItemDiscarded, ItemStarted, Notice
 from lyma_server.protocol.items import Item, TextItem, ThinkingItem, ToolCallItem
 from lyma_server.router.chat import (
     Block,
     Completed,
     Message,
+    Remark,
     Restarted,
     Text,
     TextDelta,
@@ -141,6 +142,12 @@ def test_a_restart_voids_the_thinking() -> None:
     assert [body.reason for body in bodies if isinstance(body, ItemDiscarded)] == ["overloaded"]
     assert completed(bodies) == [("text", "i2", "yes")]
     assert assembler.text == ""
+
+
+def test_a_remark_is_told_and_is_no_part_of_the_answer() -> None:
+    assembler, bodies = feed([Remark("It costs more.")])
+    assert bodies == [Notice(text="It costs more.", level="warning")]
+    assert not assembler.begun
 
 
 def test_half_characters_never_leave() -> None:
