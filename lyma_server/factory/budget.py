@@ -101,9 +101,9 @@ class Budget:
     def child(self, name: str, limits: Limits) -> Budget:
         """The budget of a run below this one. It is held to its own limits and to what every run above has left."""
         child = Budget(name, limits, self._clock)
-        own = child._accounts[0]  # noqa: SLF001 - of its own class
+        own = child._accounts[0]
         own.path = (*self.path, name)
-        child._lock, child._accounts = self._lock, (own, *self._accounts)  # noqa: SLF001
+        child._lock, child._accounts = self._lock, (own, *self._accounts)
         return child
 
     @property
@@ -183,7 +183,7 @@ class Reservation:
 
 
 def limits_of(facts: Mapping[str, Any]) -> Limits:
-    """The limits that a manifest sets. The caps of a root are Lyma's own, and hold beside them."""
+    """The limits that a manifest sets; runs are counted with the one itself."""
     spec = facts["spec"]
     budget, files, delegate = spec["budget"], spec["files"], spec["delegate"]
     most = Amount(
@@ -195,8 +195,8 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         bytes_read=files["max_read_bytes"],
         bytes_written=files["max_write_bytes"],
         bytes_output=spec["output"]["max_bytes"],
-        runs=min(delegate["max_runs"] + 1, MOST_RUNS),
-        running=MOST_RUNNING,
+        runs=min(delegate["max_runs"], MOST_RUNS) + 1,
+        running=MOST_RUNNING + 1,
     )
     return Limits(most, budget["wall_s"])
 
