@@ -10,11 +10,13 @@ import stat
 from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.config import kinds, model, shape
-from lyma_server.config.mistakes import Mistake, Path
+from lyma_server.config.mistakes import Mistake
 from lyma_server.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
+
+    from lyma_server.config.places import Path
 
 LARGEST_FILE: Final = 1 << 20
 """In bytes."""

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import NOTHING, fields, frozen
 
-from lyma_server.config.mistakes import Mistake, Path, near_name
+from lyma_server.config.mistakes import Mistake, near_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from lyma_server.config.places import Path
 
 _FOUND: Final[dict[type, str]] = {
     str: "a string",

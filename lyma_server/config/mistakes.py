@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
@@ -12,11 +12,10 @@ from lyma_server.secret import VENDOR_PREFIXES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from lyma_server.config.places import Path
+
 LONGEST_NAME: Final = 40
 """In characters. Longer names are not shown."""
-
-Path: TypeAlias = tuple[str | int, ...]
-"""Where a value is: names, and positions in lists counted from 0."""
 
 
 @frozen

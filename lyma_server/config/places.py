@@ -7,14 +7,15 @@ was read, and looking for the mark. Slow, and only needed for errors and edits. 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tomlkit import TOMLDocument
 
-    from lyma_server.config.mistakes import Path
+Path: TypeAlias = tuple[str | int, ...]
+"""Where a value is: names, and positions in lists counted from 0."""
 
 _MARK: Final = "\ue000lyma\ue001"
 """Private-use characters: nobody's file holds them."""

@@ -13,7 +13,7 @@ from lyma_server.config import places
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lyma_server.config.mistakes import Path
+    from lyma_server.config.places import Path
 
 
 def with_value(text: str, path: tuple[str, ...], value: Any) -> Iterator[str]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from lyma_server.config import kinds
-from lyma_server.config.mistakes import Mistake, Path
+from lyma_server.config.mistakes import Mistake
 from lyma_server.factory.globs import LONGEST, MOST, fault_of
 
 if TYPE_CHECKING:
+    from lyma_server.config.places import Path
     from lyma_server.protocol.base import Json
 
 FILE_NAME: Final = r"[a-z0-9_][A-Za-z0-9_-]{0,59}"

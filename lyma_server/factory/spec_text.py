@@ -22,8 +22,8 @@ from lyma_server.factory.versions import LARGEST_DEPTH, MOST_RUNS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lyma_server.config.mistakes import Path as SettingPath
     from lyma_server.config.model import CeilingSettings
+    from lyma_server.config.places import Path as SettingPath
     from lyma_server.protocol.base import Json
 
 LARGEST_TEXT = 64 << 10
