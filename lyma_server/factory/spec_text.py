@@ -36,8 +36,11 @@ DEEPEST = 8
 def read_spec(content: bytes, ceiling: CeilingSettings, mistakes: list[Mistake]) -> Spec | None:
     """Read an agent.toml and add to `mistakes` whatever is wrong; null where anything is."""
     document = read_document(content, mistakes)
-    if document is None:
-        return None
+    return None if document is None else spec_of(document, ceiling, mistakes)
+
+
+def spec_of(document: dict[str, Any], ceiling: CeilingSettings, mistakes: list[Mistake]) -> Spec | None:
+    """Read what `read_document` has parsed, likewise."""
     values: dict[tuple[str, ...], Any] = {}
     found = list(_unfit_texts(document, ()))
     read_section(Spec, document, (), values, found)
