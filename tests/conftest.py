@@ -12,12 +12,12 @@ pytest_plugins = ["tests.guards", "tests.llama.fixtures", "tests.skips"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FOREIGN = ("ANTHROPIC_", "OPENAI_", "DEEPSEEK_", "DASHSCOPE_", "MOONSHOT_", "LYMA_", "XDG_")
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+SURROUNDINGS = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NO_COLOR")
 
 
 def is_foreign(name: str) -> bool:
     """Whether a variable of whoever runs the tests could change what they see."""
-    return name.startswith(FOREIGN) or name.endswith("_API_KEY") or name.upper() in {*PROXIES, "NO_COLOR"}
+    return name.startswith(FOREIGN) or name.endswith("_API_KEY") or name.upper() in SURROUNDINGS
 
 
 @pytest.fixture(autouse=True)

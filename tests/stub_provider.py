@@ -21,6 +21,7 @@ import attrs
 from tests import stub_formats
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Callable, Sequence
 
 End = Literal["finish", "hang", "keep_alive", "cut", "eof", "error"]
@@ -111,14 +112,26 @@ class Request:
 
 
 class StubProvider:
-    """The server. `requests` are the model calls in order of arrival; `listings` the requests for /models."""
+    """The server. `requests` are the model calls in order of arrival; `listings` the requests for /models, which `listing`
+    answers where it is given. `connections` counts those that were opened.
+    """
 
     def __init__(
-        self, replies: Sequence[Reply] | Callable[[Request], Reply], models: Sequence[str] = ("stub-model",)
+        self,
+        replies: Sequence[Reply] | Callable[[Request], Reply],
+        models: Sequence[str] = ("stub-model",),
+        *,
+        listing: Reply | None = None,
+        host: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.requests: list[Request] = []
         self.listings: list[Request] = []
+        self.connections = 0
         self.models = tuple(models)
+        self._listing = listing
+        self._host = host
+        self._tls = tls
         self._replies = replies
         self._arrival = threading.Condition()
         self._ready = threading.Event()
@@ -128,7 +141,7 @@ class StubProvider:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self._tls else 'http'}://{self._host}:{self.port}"
 
     @property
     def openai_url(self) -> str:
@@ -161,7 +174,7 @@ class StubProvider:
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
         self._connections: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._connect, self._host, 0, ssl=self._tls)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
@@ -174,6 +187,7 @@ class StubProvider:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self.connections += 1
         try:
             while request := await _read_request(reader):
                 if not await self._answer(request, reader, writer):
@@ -207,9 +221,9 @@ class StubProvider:
     async def _send(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         if request.method == "GET" and request.path.split("?")[0].endswith("/models"):
             self.listings.append(request)
-            await _send_whole(writer, 200, {}, json.dumps(stub_formats.listing(self.models)))
-            return True
-        reply = self._next_reply(request)
+            reply = self._listing or Reply(body=json.dumps(stub_formats.listing(self.models)))
+        else:
+            reply = self._next_reply(request)
         if reply.silent:
             await asyncio.Event().wait()
         if reply.body is not None:

@@ -9,9 +9,9 @@ from attrs import frozen
 
 from lyma_server.config.presets import PRESETS
 from lyma_server.protocol.messages import ModelsFailure
-from lyma_server.router.policy import CLASSES, Failure, decide
+from lyma_server.router.policy import Failure, decide
 from lyma_server.router.providers.base import AUTO, AttemptFailed
-from lyma_server.router.report import ADVICE
+from lyma_server.router.report import ADVICE, what_it_did
 from lyma_server.router.spending import describe
 from lyma_server.router.watchdog import Patience, Watchdog
 
@@ -28,15 +28,18 @@ PATIENCE_S = 20.0
 
 @frozen
 class Probe:
-    """What came of asking a provider for its models with one key. `class_` "ok" means that the key works. `model_known` is
-    null where the list says nothing of the configured model; `near` are listed names that are like it.
+    """What came of asking a provider for its models with one key (masked). `class_` "ok" means that the key works; else
+    `words` follow the provider's name and `advice` says what to do. `where` is its base URL. `model` is the one that would
+    be asked; `model_known` is null where the list says nothing of it; `near` are listed names that are like it.
     """
 
     provider: str
     key: str | None
     class_: str
     words: str
+    where: str | None = None
     advice: str = ""
+    model: str = ""
     model_known: bool | None = None
     near: tuple[str, ...] = ()
 
@@ -80,28 +83,34 @@ class Listings:
             listed = [model.id for model in await self.list_models(provider, key, patience_s)]
         except AttemptFailed as failed:
             class_ = decide(failed.failure, now).class_
-            words = failed.public or f"{provider.name} {CLASSES[class_].words}"
-            return Probe(provider.name, key.masked, class_, words, advice_for(class_, provider))
+            words = failed.public or what_it_did(class_, provider.base_url, provider.model)
+            advice = advice_for(class_, provider)
+            return Probe(provider.name, key.masked, class_, words, provider.base_url, advice, provider.model)
         from difflib import get_close_matches
 
-        known = provider.model in listed if listed and provider.model != AUTO else None
-        near = () if known is not False else tuple(get_close_matches(provider.model, listed, 3, 0.4))
-        return Probe(provider.name, key.masked, "ok", f"{provider.name} answers", "", known, near)
+        model = next(iter(listed), AUTO) if provider.model == AUTO else provider.model
+        known = model in listed if listed else None
+        near = () if known is not False else tuple(get_close_matches(model, listed, 3, 0.4) or listed[:3])
+        return Probe(provider.name, key.masked, "ok", "answers", provider.base_url, "", model, known, near)
 
     async def of_provider(self, provider: Provider, now: float) -> tuple[tuple[ModelInfo, ...], ModelsFailure | None]:
         """The models of a provider, by the first of its keys that works; or why there are none. `now` is wall time."""
         decision: Decision | None = None
+        public = ""
         for key in provider.keys:
             try:
                 listed = await self.list_models(provider, key)
             except AttemptFailed as failed:
-                decision = decide(failed.failure, now)
+                decision, public = decide(failed.failure, now), failed.public
                 if decision.request not in {"rotate_key", "rotate_key_once_then_next_provider"}:
                     break
             else:
                 return tuple(describe(provider, model) for model in listed), None
-        words = "has no key" if decision is None else CLASSES[decision.class_].words
-        return (), ModelsFailure(provider=provider.name, message=f"{provider.name} {words}.")
+        class_ = "no_key" if decision is None else decision.class_
+        words = "has no key" if decision is None else what_it_did(class_, provider.base_url, provider.model)
+        advice = advice_for(class_, provider)
+        sentence = public.rstrip(".") or f"{provider.name} {words}{f' ({advice})' if advice else ''}"
+        return (), ModelsFailure(provider=provider.name, message=f"{sentence}.")
 
 
 def advice_for(class_: str, provider: Provider) -> str:

@@ -18,13 +18,31 @@ ADVICE = {
     "auth_invalid": "check the key, the base URL and its region",
     "quota_exhausted": "add credit or another key",
     "wrong_url": "check the base URL",
+    "connect_error": "check that it runs, its base URL, and HTTPS_PROXY where a proxy is needed",
     "dns_error": "check the base URL and the network",
+    "timeout": "check the network, and HTTPS_PROXY where a proxy is needed",
+    "region_denied": "use a provider that serves your region, or its other base URL",
+    "permission": "allow the model for this key, or use another key",
+    "protocol_error": "check the base URL: something else may answer there",
+    "server_error": "try again later",
+    "overloaded": "try again later",
     "tls_error": "set SSL_CERT_FILE to the certificate authority in use here",
     "model_unavailable": "see `lyma models`",
     "context_overflow": "start a new session or attach less",
     "payload_too_large": "start a new session or attach less",
     "no_key": "add one with `lyma keys add`",
 }
+
+
+NAMES_ITS_PLACE = {"connect_error", "dns_error", "tls_error", "wrong_url", "auth_invalid", "region_denied"}
+
+
+def what_it_did(class_: str, where: str | None, model: str) -> str:
+    """What a candidate did, to follow its name: with its address or its model where the fault may lie there."""
+    words = CLASSES[class_].words
+    if class_ in NAMES_ITS_PLACE and where:
+        return f"{words} at {where}"
+    return f"{words} {model}" if class_ == "model_unavailable" else words
 
 
 @frozen
@@ -48,6 +66,12 @@ class Fate:
         if self.public:
             return f"could not start ({self.public.removesuffix('.')})"
         return "has no key" if self.class_ == "no_key" else CLASSES[self.class_].words
+
+    @property
+    def words_in_full(self) -> str:
+        """The same with its address or its model."""
+        plain = self.public or self.class_ == "no_key"
+        return self.words if plain else what_it_did(self.class_, self.where, self.model)
 
     def as_data(self) -> dict[str, Json]:
         """For the wire."""
@@ -85,13 +109,9 @@ def _sentence(fate: Fate, fates: Iterable[Fate]) -> str:
         name += f" ({len(alike)} keys)"
     elif fate.key is not None:
         name += f" (key {fate.key})"
-    sentence = f"{name} {fate.words}"
+    sentence = f"{name} {fate.words_in_full}"
     if fate.public:
         return sentence
-    if fate.class_ in {"connect_error", "dns_error", "tls_error", "wrong_url", "auth_invalid"} and fate.where:
-        sentence += f" at {fate.where}"
-    if fate.class_ == "model_unavailable":
-        sentence += f" {fate.model}"
     waits = [other.retry_s for other in alike if other.retry_s is not None]
     if waits:
         sentence += f", next try in {duration(min(waits))}"

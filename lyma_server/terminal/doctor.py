@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from lyma_server.errors import LymaError
+from lyma_server.terminal.diagnosis import Finding, findings_of
 from lyma_server.terminal.plain import plain, styled
 
 if TYPE_CHECKING:
@@ -18,21 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from lyma_server.compose import Core
-    from lyma_server.protocol.messages import ModelsResult
+    from lyma_server.router.listings import Probe
     from lyma_server.terminal.commands import Subparsers
 
 COLOURS = {"ok": "\x1b[32m", "note": "\x1b[33m", "bad": "\x1b[31m"}
 RESET = "\x1b[0m"
 LSM_LIST = Path("/sys/kernel/security/lsm")
-
-
-@frozen
-class Finding:
-    """What was found: `ok`, a `note` (something is less good than it could be) or `bad` (something does not work)."""
-
-    state: str
-    text: str
-    remedy: str = ""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -79,7 +69,9 @@ def _findings(environ: Mapping[str, str], *, offline: bool) -> Iterator[Finding]
     if offline:
         yield Finding("note", "the providers were not asked (--offline)")
         return
-    yield from _providers(core, asyncio.run(_ask_for_models(core)))
+    yield from findings_of(asyncio.run(_probe(core)))
+    for notice in core.router.take_notices():
+        yield Finding("bad", notice)
 
 
 def _programs() -> Iterator[Finding]:
@@ -144,28 +136,8 @@ def _keys(core: Core) -> Iterator[Finding]:
         yield Finding("note", notice)
 
 
-async def _ask_for_models(core: Core) -> ModelsResult:
+async def _probe(core: Core) -> tuple[Probe, ...]:
     try:
-        return await core.router.models(None)
+        return await core.router.probe()
     finally:
         await core.close()
-
-
-def _providers(core: Core, result: ModelsResult) -> Iterator[Finding]:
-    for failure in result.failures:
-        yield Finding("bad", f"{failure.provider}: {failure.message}")
-    listed: dict[str, list[str]] = {}
-    for model in result.models:
-        listed.setdefault(model.provider, []).append(model.id)
-    for name, models in listed.items():
-        yield _model(name, core.loaded.settings.providers[name].model or "auto", models)
-
-
-def _model(name: str, wanted: str, models: list[str]) -> Finding:
-    if wanted in ("auto", *models):
-        return Finding("ok", f"{name} answers and offers {models[0] if wanted == 'auto' else wanted}")
-    from difflib import get_close_matches
-
-    near = get_close_matches(wanted, models, n=3, cutoff=0.4) or models[:3]
-    remedy = f"lyma config set providers.{name}.model MODEL, for example {', '.join(near)}"
-    return Finding("note", f"{name} answers but does not list {wanted}", remedy)

@@ -351,7 +351,7 @@ async def test_models_of_a_provider_that_is_down_are_a_failure_beside_the_others
         listed = await router.models()
         await router.close()
     assert [model.provider for model in listed.models] == ["one"]
-    assert [failure.message for failure in listed.failures] == ["two could not be reached."]
+    assert [failure.message[:41] for failure in listed.failures] == ["two could not be reached at http://127.0."]
 
 
 async def test_a_kept_connection_that_the_server_has_closed_is_no_failure() -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from lyma_server.errors import ConfigError
 from lyma_server.router.providers.base import Key, Provider
 from lyma_server.router.router import Router
+from tests.private_network import AUTHORITY, Tunnel, server_tls
 from tests.routing import FORMATS, ask, make_keys, make_provider, make_settings
 from tests.stub_provider import StubProvider, say
 
-# An authority and a certificate for 127.0.0.1, made for these tests alone and valid until 2120.
-AUTHORITY = Path(__file__).parents[1] / "data/private_ca"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PLANTED = {
     "OPENAI_API_KEY": "sk-planted-0123456789abcdef",
     "OPENAI_ADMIN_KEY": "sk-planted-0123456789abcdef",
@@ -64,32 +65,54 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_loopback(monkeypat
     assert len(proxy.requests) == 1
 
 
-async def serve_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    body = b'data: {"choices": [{"delta": {"content": "safe"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
-    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
-    writer.write(head % len(body) + body)
-    await writer.drain()
-    writer.close()
-
-
+@pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("trusted", [True, False])
 async def test_a_private_authority_is_trusted_when_the_environment_names_it(
-    trusted: bool, monkeypatch: pytest.MonkeyPatch
+    api: str, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     if trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", str(AUTHORITY / "ca.pem"))
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(AUTHORITY / "server.pem")
-    server = await asyncio.start_server(serve_tls, "127.0.0.1", 0, ssl=context)
-    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    router = Router((make_provider(url, keys=make_keys(1)),), make_settings())
-    outcome = await ask(router)
-    await router.close()
-    server.close()
+        monkeypatch.setenv("SSL_CERT_FILE", AUTHORITY)
+    with StubProvider([say("safe")], tls=server_tls()) as stub:
+        router = Router((make_provider(stub, api, keys=make_keys(1)),), make_settings())
+        outcome = await ask(router)
+        await router.close()
     assert outcome.route == ([("ok", "done")] if trusted else [("tls_error", "fail")])
-    assert outcome.error is None or "SSL_CERT_FILE" in outcome.error.message
+    assert len(stub.requests) == trusted
+    assert trusted or f"at {make_provider(stub, api).base_url}" in str(outcome.error)
+    assert trusted or "SSL_CERT_FILE" in str(outcome.error)
+
+
+async def test_a_certificate_of_another_host_is_refused_and_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", AUTHORITY)
+    with StubProvider([say("not safe")], host="127.0.0.2", tls=server_tls()) as stub:
+        router = Router((make_provider(stub, keys=make_keys(1)),), make_settings())
+        outcomes = [await ask(router) for _ in range(3)]
+        await router.close()
+    assert [outcome.route for outcome in outcomes] == [[("tls_error", "fail")]] * 3
+    assert "127.0.0.2" in str(outcomes[0].error)
+    assert stub.requests == []
+
+
+@pytest.mark.parametrize("api", FORMATS)
+async def test_https_goes_through_a_tunnel_but_for_hosts_that_need_none(
+    api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", AUTHORITY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.3")
+    with (
+        StubProvider([say("far")], tls=server_tls()) as stub,
+        StubProvider([say("near")], host="127.0.0.3") as near,
+        Tunnel(stub.port) as tunnel,
+    ):
+        for name in ("HTTPS_PROXY", "HTTP_PROXY"):
+            monkeypatch.setenv(name, tunnel.url)
+        providers = (make_provider("https://far.example", api, name="far", keys=make_keys(1)), make_provider(near))
+        router = Router(providers, make_settings())
+        texts = [(await ask(router, provider=name)).text for name in ("far", "one")]
+        await router.close()
+    assert texts == ["far", "near"]
+    assert tunnel.hosts == ["far.example:443"]
+    assert stub.requests[0].headers["host"] == "far.example"
 
 
 async def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:

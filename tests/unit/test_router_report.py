@@ -21,7 +21,8 @@ def test_each_candidate_is_listed_and_the_earliest_retry_is_given() -> None:
         "No provider could answer: anthropic (2 keys) is limiting the rate of requests, next try in 59 s; "
         "openai (key …ef56) did not accept the key at https://api.openai.com/v1, next try in 30 min "
         "(check the key, the base URL and its region); "
-        "local could not be reached at http://127.0.0.1:8080/v1, next try in 10 s."
+        "local could not be reached at http://127.0.0.1:8080/v1, next try in 10 s "
+        "(check that it runs, its base URL, and HTTPS_PROXY where a proxy is needed)."
     )
     assert error.data["retry_after_ms"] == 10_000
     assert error.detail == "what servers said"
@@ -29,7 +30,9 @@ def test_each_candidate_is_listed_and_the_earliest_retry_is_given() -> None:
 
 
 def test_a_single_candidate_needs_no_list() -> None:
-    assert all_failed([Fate("local", "m", "timeout")]).message == "local did not answer in time."
+    assert all_failed([Fate("local", "m", "timeout")]).message == (
+        "local did not answer in time (check the network, and HTTPS_PROXY where a proxy is needed)."
+    )
 
 
 def test_no_candidate_at_all_says_what_to_do() -> None:
