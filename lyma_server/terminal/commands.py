@@ -37,6 +37,10 @@ class Row:
 
 COMMANDS: tuple[Row, ...] = (
     Row("ask", "ask", "ask, and stream the answer"),
+    Row("draft-agent", "draft_agent", "write the first version of an agent, by a model or from a template"),
+    Row("compile-agent", "compile_agent", "check an agent and compile it to a hash"),
+    Row("approve", "approve", "read a compiled agent and let it run; list and revoke approvals"),
+    Row("agents", "agents", "list the compiled agents"),
     Row("setup", "setup", "pick a provider and store a key, step by step"),
     Row("keys", "keys", "list, add and remove keys"),
     Row("config", "config", "show, set and find the settings"),

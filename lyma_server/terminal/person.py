@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lyma_server.agent.ports import ApprovalRequest, Question
 
-SHOWN_OF_HASH = 6
+TYPED_OF_HASH = 6
 
 
 class TerminalPerson:
@@ -38,12 +38,12 @@ class TerminalPerson:
         return None if answer is None else answer == "yes"
 
     async def approve(self, request: ApprovalRequest) -> ApprovalReply | None:
-        """Show the agent in full; to approve is to type the beginning of its hash."""
-        digits = request.hash.removeprefix("sha256:")[:SHOWN_OF_HASH]
+        """Show the agent in full; to approve is to type the end of its hash, which is in the title."""
+        digits = request.hash[-TYPED_OF_HASH:]
         above = f"asked for by {plain_line(' > '.join(request.path))}\n" if request.path else ""
         text = f"{plain(request.text).rstrip()}\n\n{above}{plain_line(request.title)}\n{plain(request.summary)}"
-        prompt = f'To approve type "approve {digits}", to refuse "reject": '
-        answer = await self._ask(text, prompt, {f"approve {digits}": "approve", "reject": "reject"})
+        prompt = f'To approve type the last {TYPED_OF_HASH} digits of its hash, to refuse "reject": '
+        answer = await self._ask(text, prompt, {digits: "approve", "reject": "reject"})
         if answer is None:
             return None
         return ApprovalReply(hash=request.hash, nonce=request.nonce, approved=answer == "approve")

@@ -85,16 +85,16 @@ async def test_what_was_typed_before_is_no_answer(terminal):
     assert await asking is False
 
 
-@pytest.mark.parametrize(("keys", "approved"), [("approve 3f9a12\n", True), ("reject\n", False)])
+@pytest.mark.parametrize(("keys", "approved"), [("9a12cc\n", True), ("reject\n", False)])
 async def test_to_approve_is_to_type_the_hash(terminal, keys, approved):
     asking = asyncio.create_task(terminal.person.approve(REQUEST))
-    await terminal.wait_for('type "approve 3f9a12"')
+    await terminal.wait_for("type the last 6 digits")
     assert "[agent]␇" in terminal.seen
     assert "root > mid" in terminal.seen
-    for wrong in ("yes\n", "approve\n", "approve 3f9a13\n"):
+    for wrong in ("yes\n", "approve\n", "3f9a12\n", "9a12cd\n", "9a12c\n"):
         terminal.seen = ""
         terminal.type(wrong)
-        await terminal.wait_for('type "approve 3f9a12"')
+        await terminal.wait_for("type the last 6 digits")
     terminal.type(keys)
     assert await asking == ApprovalReply(hash="sha256:3f9a12cc", nonce="n1", approved=approved)
 

@@ -1,0 +1,91 @@
+"""`lyma draft-agent`: a first agent.toml, by a model or from a template."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lyma_server.errors import UsageError
+from lyma_server.terminal.agents import open_factory
+from lyma_server.terminal.plain import plain_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from lyma_server.compose import Core
+    from lyma_server.factory.draft import Draft
+    from lyma_server.terminal.commands import Subparsers
+
+LONGEST_ANSWER = 4096
+"""Tokens."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """`lyma draft-agent TASK… [--name NAME] | --from-template NAME`."""
+    parser = subparsers.add_parser(
+        "draft-agent",
+        description="Write the first version of an agent into .lyma/agents of this folder. It may do nothing until it is "
+        "compiled and you approve it.",
+        epilog='Examples: lyma draft-agent "summarise the commits since the last tag"; lyma draft-agent --from-template todo-triage.',
+    )
+    parser.add_argument("task", metavar="TASK", nargs="*", help="what the agent should do; a model drafts it")
+    parser.add_argument("--from-template", metavar="NAME", help="begin with a commented template, without a model")
+    parser.add_argument("--name", metavar="NAME", help="what to call the agent; the model chooses if left out")
+    parser.add_argument("--provider", metavar="NAME", help="ask this provider and no other")
+
+
+def run(args: Namespace) -> int:
+    """Write it and say where it is."""
+    if bool(args.task) == (args.from_template is not None):
+        raise UsageError("Say what the agent should do, or use --from-template NAME; one of the two.")
+    draft = _from_template(args.from_template) if args.from_template is not None else asyncio.run(_by_model(args))
+    for note in draft.notes:
+        sys.stderr.write(f"{plain_line(note)}\n")
+    sys.stdout.write(f"{draft.path}\n")
+    if sys.stderr.isatty():
+        sys.stderr.write(f"Look it over, then: lyma compile-agent {draft.path.parent.name}\n")
+    return 0
+
+
+def _from_template(name: str) -> Draft:
+    from lyma_server.factory.draft import draft_from_template
+
+    return draft_from_template(name, open_factory().ceiling, Path.cwd())
+
+
+async def _by_model(args: Namespace) -> Draft:
+    from lyma_server.compose import build_core
+    from lyma_server.factory.draft import draft_agent
+
+    core = build_core(os.environ)
+    try:
+        ceiling = core.loaded.settings.factory.ceiling
+
+        async def ask_model(instructions: str, prompt: str) -> str:
+            return await _answer(core, instructions, prompt, args.provider)
+
+        return await draft_agent(" ".join(args.task), ask_model, ceiling, Path.cwd(), args.name)
+    finally:
+        await core.close()
+
+
+async def _answer(core: Core, instructions: str, prompt: str, provider: str | None) -> str:
+    """What one call of a model answers, whole."""
+    from lyma_server.router.chat import ChatRequest, Completed, Message, Text
+
+    request = ChatRequest(
+        instructions,
+        (Message("user", (Text(prompt),)),),
+        session="draft",
+        max_output_tokens=LONGEST_ANSWER,
+        provider=provider,
+        folder=str(Path.cwd()),
+    )
+    whole = ""
+    async for event in core.router.stream(request, lambda _attempt: None):
+        if isinstance(event, Completed):
+            whole = "".join(block.text for block in event.message.blocks if isinstance(block, Text))
+    return whole
