@@ -107,7 +107,7 @@ class FakeTurn:
         try:
             while True:
                 self.say("x" * 1024)
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.0005)
         except asyncio.CancelledError:
             Path(marker).touch()
             raise

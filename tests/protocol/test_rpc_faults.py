@@ -299,7 +299,8 @@ def test_a_client_that_does_not_read_can_still_cancel(server: Server, tmp_path: 
         def check() -> None:
             deadline = time.monotonic() + 2
             while not marker.exists():
-                assert time.monotonic() < deadline, "the cancellation was not seen"
+                late = f"not seen; exit {client.process.poll()}, stderr {bytes(client.errors)!r}"
+                assert time.monotonic() < deadline, late
                 time.sleep(0.02)
 
         server.hold(check)
