@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from lyma_server.agent.agent import Agent
 from lyma_server.agent.session import SessionStore
+from lyma_server.agent.texts import map_texts
 from lyma_server.config.keys import resolve_keys, secrets_at_hand
 from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from lyma_server.config.keys import ResolvedKey
     from lyma_server.config.load import Loaded
     from lyma_server.config.model import ProviderSettings, Settings
-    from lyma_server.protocol.messages import AskParams
+    from lyma_server.protocol.messages import AskParams, ModelsResult
+    from lyma_server.router.listings import Probe
     from lyma_server.secret import Secret
 
 KEY_COMMAND_S = 60
@@ -71,6 +74,14 @@ class Core:
         known = {status.name: status for status in self.router.status()}
         return tuple(self._with_missing(known.get(name) or self._unasked(name)) for name in self.loaded.settings.order)
 
+    async def models(self, provider: str | None = None) -> ModelsResult:
+        """What the providers list, or one of them, without secrets: a list may hold anything."""
+        return map_texts(await self.router.models(provider), self.redactor.redact)
+
+    async def probe(self) -> tuple[Probe, ...]:
+        """What came of asking each provider with each key, without secrets."""
+        return map_texts(await self.router.probe(), self.redactor.redact)
+
     def _unasked(self, name: str) -> ProviderStatus:
         settings = self.loaded.settings.providers[name]
         return ProviderStatus(name=name, api=settings.api, model=settings.model or "auto", base_url=settings.base_url)
@@ -107,8 +118,11 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
     home.ensure()
     loaded = load_settings(environ, home, flags)
     settings = loaded.settings
-    keys = resolve_keys(settings, environ, lambda command: run_key_command(command, environ), settings.order)
-    redactor = Redactor((*secrets_at_hand(settings, environ), *_resolved_secrets(keys)))
+    redactor = Redactor(secrets_at_hand(settings, environ))
+    run_command = functools.partial(_run_without_keys, environ, redactor)
+    keys = resolve_keys(settings, environ, run_command, settings.order)
+    for secret in _resolved_secrets(keys):
+        redactor.add(secret)
     state = State(Database(home.state_db))
     router = Router(_providers(settings, keys), settings, state, launcher=_embedded(settings))
     sessions = SessionStore(home.sessions, settings.sessions.keep_days)
@@ -130,8 +144,13 @@ def usable(keys: tuple[ResolvedKey, ...]) -> bool:
     return not keys or any(key.problem is None for key in keys)
 
 
+def _run_without_keys(environ: Mapping[str, str], redactor: Redactor, command: str) -> str:
+    """Run the command of one key with the user's environment, but for variables that hold another key."""
+    return run_key_command(command, {name: text for name, text in environ.items() if not redactor.finds(text)})
+
+
 def run_key_command(command: str, environ: Mapping[str, str]) -> str:
-    """The output of the command of a `cmd:` key, run by the shell with the user's whole environment.
+    """The output of the command of a `cmd:` key, run by the shell with the environment given.
 
     Raises LymaError, whose message gives nothing of the output away.
     """

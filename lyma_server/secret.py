@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 MARK: Final = "[redacted]"
 
@@ -322,6 +322,19 @@ def _url_quoted(safe: str, space: str, *, lower: bool) -> Callable[[str], str]:
     return encode
 
 
+def _json_escaped(escapes: Mapping[str, str]) -> Callable[[str], str]:
+    """JSON as other writers have it, who escape more than they must."""
+
+    def encode(value: str) -> str:
+        return "".join(escapes.get(character) or json.dumps(character)[1:-1] for character in value)
+
+    return encode
+
+
+_PHP: Final = {"/": r"\/"}
+_GO: Final = {character: f"\\u{ord(character):04x}" for character in "<>&"}
+_DOTNET: Final = {character: f"\\u{ord(character):04X}" for character in "\"'<>&+`"}
+
 _ENCODERS: Final[tuple[Callable[[str], str], ...]] = (
     str,
     *(
@@ -332,6 +345,7 @@ _ENCODERS: Final[tuple[Callable[[str], str], ...]] = (
     ),
     lambda value: json.dumps(value)[1:-1],
     lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
+    *map(_json_escaped, (_PHP, _GO, _DOTNET)),
     *(_base64_at(shift, alphabet) for shift in range(3) for alphabet in (b"+/", b"-_")),
 )
 """Each turns a beginning of a value into a beginning of the whole's encoding, so that a head can be encoded too."""

@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING, Self
 from tests.lyma import COMMAND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 class PseudoTerminal:
     """`shown` is all that a screen would have shown, what was typed and echoed included."""
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = COMMAND,
+        cwd: Path | None = None,
+    ) -> None:
         self._own, theirs = pty.openpty()
         self._process = subprocess.Popen(
-            [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
+            [*command, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, start_new_session=True
         )
         os.close(theirs)
         self.shown = ""

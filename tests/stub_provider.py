@@ -121,7 +121,7 @@ class StubProvider:
         replies: Sequence[Reply] | Callable[[Request], Reply],
         models: Sequence[str] = ("stub-model",),
         *,
-        listing: Reply | None = None,
+        listing: Reply | Callable[[Request], Reply] | None = None,
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -129,7 +129,7 @@ class StubProvider:
         self.listings: list[Request] = []
         self.connections = 0
         self.models = tuple(models)
-        self._listing = listing
+        self._listing = listing or Reply(body=json.dumps(stub_formats.listing(self.models)))
         self._host = host
         self._tls = tls
         self._replies = replies
@@ -221,7 +221,7 @@ class StubProvider:
     async def _send(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         if request.method == "GET" and request.path.split("?")[0].endswith("/models"):
             self.listings.append(request)
-            reply = self._listing or Reply(body=json.dumps(stub_formats.listing(self.models)))
+            reply = self._listing(request) if callable(self._listing) else self._listing
         else:
             reply = self._next_reply(request)
         if reply.silent:

@@ -74,15 +74,16 @@ class Ask:
         return message
 
     def result(self, stop: StopReason) -> AskResult:
-        return AskResult(
+        result = AskResult(
             session=self.session,
             turn=self.turn,
             stop_reason=stop,
-            text=self.redactor.redact("\n\n".join(self.texts)),
+            text="\n\n".join(self.texts),
             edits=self.edits.summaries(),
             usage=self.usage or Usage(cost_micros=0),
             route=tuple(self.route),
         )
+        return map_texts(result, self.redactor.redact)
 
 
 def redacted(message: Message, redactor: Redactor) -> Message:

@@ -105,8 +105,12 @@ def config_stamp(base_url: str | None, keys: Iterable[RingKey]) -> str:
 
 
 def account_in(headers: Mapping[str, str]) -> str | None:
-    """The account that a provider names in its reply; `headers` have lower-case names."""
-    return next((headers[name][:200] for name in _ACCOUNT_HEADERS if headers.get(name)), None)
+    """Stands for the account that a provider names in its reply; `headers` have lower-case names.
+
+    It is a hash: it goes into the state on disk, and a server may put anything into a header, a key too.
+    """
+    named = next((headers[name] for name in _ACCOUNT_HEADERS if headers.get(name)), None)
+    return None if named is None else hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def standing_of(

@@ -138,6 +138,6 @@ def _keys(core: Core) -> Iterator[Finding]:
 
 async def _probe(core: Core) -> tuple[Probe, ...]:
     try:
-        return await core.router.probe()
+        return await core.probe()
     finally:
         await core.close()

@@ -50,7 +50,7 @@ async def _models(provider: str | None) -> ModelsResult:
 
     core = build_core(os.environ)
     try:
-        return await core.router.models(provider)
+        return await core.models(provider)
     finally:
         await core.close()
 

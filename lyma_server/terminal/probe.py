@@ -17,7 +17,7 @@ async def probe(provider: str) -> str | None:
         if problems:
             return problems[0]
         try:
-            result = await core.router.models(provider)
+            result = await core.models(provider)
         finally:
             await core.close()
     except LymaError as error:

@@ -128,6 +128,16 @@ async def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:
     assert thief.requests == []
 
 
+async def test_no_cookie_is_kept() -> None:
+    """Keys and providers share one client: what a server tells the one is not for the next."""
+    with StubProvider([say("a", headers={"set-cookie": "name=value"})]) as stub:
+        router = Router((make_provider(stub),), make_settings())
+        for _ in range(2):
+            assert (await ask(router)).text == "a"
+        await router.close()
+    assert ["cookie" in request.headers for request in stub.requests] == [False, False]
+
+
 def test_a_provider_that_is_nowhere_is_refused_before_its_key_goes_to_somebody_else() -> None:
     with pytest.raises(ConfigError, match="local has no base_url"):
         Router((Provider("local", "openai", None, "m"),), make_settings())

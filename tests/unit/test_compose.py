@@ -48,6 +48,16 @@ def test_building_it_imports_nothing_heavy():
     assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
+async def test_the_command_of_a_key_is_not_given_other_keys(build):
+    core = build(
+        LYMA_ORDER="openai,deepseek",
+        OPENAI_API_KEY=f"{KEY},{OTHER}",
+        VAULT="deepseek-0123456789abcdef",
+        LYMA_PROVIDERS__DEEPSEEK__KEYS="cmd:echo $VAULT$OPENAI_API_KEY",
+    )
+    assert core.keys["deepseek"][0].secret.reveal() == "deepseek-0123456789abcdef"
+
+
 async def test_keys_of_every_kind_are_resolved_and_redacted(build):
     core = build(
         LYMA_ORDER="openai,deepseek",

@@ -30,6 +30,8 @@ SPELLINGS = {
     "raw": lambda value: value,
     "in JSON": json.dumps,
     "in JSON, not only ASCII": lambda value: json.dumps(value, ensure_ascii=False),
+    "in JSON as PHP writes it": lambda value: json.dumps(value).replace("/", r"\/"),
+    "in JSON as Go writes it": lambda value: re.sub("[<>&]", lambda hit: f"\\u{ord(hit[0]):04x}", json.dumps(value)),
     "in a URL": lambda value: urllib.parse.quote(value, safe=""),
     "in a URL, lower case": lambda value: re.sub("%..", lambda hit: hit[0].lower(), urllib.parse.quote(value, safe="")),
     "in a path": urllib.parse.quote,

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 async def models(server: LymaServer, call: Call) -> Json:
     """The models of one provider, or of all."""
     core = await server.engine.open()
-    return unstructure(await core.router.models(call.params.provider))
+    return unstructure(await core.models(call.params.provider))

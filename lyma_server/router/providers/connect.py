@@ -19,18 +19,21 @@ def build_http_client(connect_s: float, *, socket_path: str | None = None) -> ht
 
     The proxies are left to the client itself: it drops the environment's as soon as it is given a transport of its own
     (measured on httpx2 2.16). Loopback never goes through a proxy. Redirects are not followed: they would carry a key to
-    wherever the server points. Only connecting has a timeout here; the rest is watched by content.
+    wherever the server points. Cookies are not kept: all keys and providers share the client, and what one was told is not
+    for another. Only connecting has a timeout here; the rest is watched by content.
     """
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
     import httpx2
 
+    cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     timeout = httpx2.Timeout(None, connect=connect_s)
     if socket_path is not None:
-        return httpx2.AsyncClient(
-            transport=httpx2.AsyncHTTPTransport(uds=socket_path), timeout=timeout, trust_env=False
-        )
+        transport = httpx2.AsyncHTTPTransport(uds=socket_path)
+        return httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False, cookies=cookies)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_S)
     direct: dict[str, httpx2.AsyncBaseTransport | None] = dict.fromkeys(LOOPBACK)
-    return httpx2.AsyncClient(timeout=timeout, limits=limits, mounts=direct)
+    return httpx2.AsyncClient(timeout=timeout, limits=limits, mounts=direct, cookies=cookies)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

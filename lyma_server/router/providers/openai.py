@@ -6,7 +6,8 @@ The SDK opens the connection and reads errors; its answer is taken raw. Its type
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from lyma_server.router.providers.openai_request import build_body
 from lyma_server.router.providers.openai_stream import OpenAIAssembler
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from lyma_server.router.chat import Origin
     from lyma_server.router.providers.base import Call, Key, Provider
     from lyma_server.router.providers.sse import ServerEvent
+
+SYSTEMS: Final[dict[str, Literal["Linux", "MacOS"]]] = {"linux": "Linux", "darwin": "MacOS"}
+"""What the SDK calls the systems that we run on."""
 
 # Where a provider is that names no place; the host of the model on board is never looked up.
 BASE_URLS = {"openai": "https://api.openai.com/v1", "embedded": "http://embedded/v1"}
@@ -46,6 +50,7 @@ class OpenAIWire:
         )
         client.organization = client.project = client.admin_api_key = None
         client._custom_headers = {}  # noqa: SLF001 - there is no public way to refuse OPENAI_CUSTOM_HEADERS
+        client._platform = SYSTEMS.get(sys.platform, "Unknown")  # noqa: SLF001 - else it runs `uname -p` with all our variables
         return client
 
     def keyless_headers(self) -> dict[str, Any]:
