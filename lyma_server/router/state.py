@@ -136,18 +136,22 @@ class State:
         if marks is None or breakers is None or learned is None:
             return
         self._version = version
-        self._own = {place: own for place, own in self._own.items() if place not in settled}
         old, self._deadlines = self._deadlines, {}
         found_marks: dict[tuple[str, str, str], Held] = {}
         for row in marks:
             until = self._deadline(("mark", *row[:5]), row[3], row[4], old)
             if until is not None:
                 found_marks[row[0], row[1], row[2]] = Held(until, str(row[5]), str(row[6]), _count(row[7]))
+            else:  # the clock has jumped since it was written; what this process wrote holds by its own time
+                settled.discard(("mark", *row[:3]))
         found_breakers: dict[tuple[str, str], OpenBreaker] = {}
         for row in breakers:
             until = self._deadline(("breaker", *row[:4]), row[2], row[3], old)
             if until is not None:
                 found_breakers[row[0], row[1]] = OpenBreaker(until, _seconds(row[4]), str(row[5]))
+            else:
+                settled.discard(("breaker", *row[:2]))
+        self._own = {place: own for place, own in self._own.items() if place not in settled}
         found_learned = {(row[0], row[1]): str(row[2]) for row in learned}
         self._snapshot = self._with_own(Snapshot(found_marks, found_learned, found_breakers))
 

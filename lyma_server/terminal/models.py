@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lyma_server.terminal.commands import Subparsers
 
 MICROS = 1_000_000
+LONGEST_LINE = 500
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -41,7 +42,7 @@ def run(args: Namespace) -> int:
     elif result.models:
         sys.stdout.write(table(("provider", "model", "window", "price in/out per million"), map(_row, result.models)))
     for failure in result.failures:
-        sys.stderr.write(f"{plain_line(f'{failure.provider}: {failure.message}')}\n")
+        sys.stderr.write(f"{plain_line(failure.message, LONGEST_LINE)}\n")
     return 0 if result.models else ProviderError.exit_code
 
 

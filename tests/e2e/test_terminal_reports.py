@@ -59,7 +59,7 @@ def test_models_lists_what_the_providers_offer(stub):
         ["work", "stub-model"],
         ["work", "other-model"],
     ]
-    assert result.stderr.startswith("gone: ")
+    assert result.stderr.startswith("gone could not be reached at http://127.0.0.1:")
     assert result.stderr.count("\n") == 1
     listed = structure(ModelsResult, json.loads(run_lyma("models", "work", "--json", env=env).stdout))
     assert [model.id for model in listed.models] == ["stub-model", "other-model"]

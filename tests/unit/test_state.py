@@ -151,6 +151,17 @@ def test_a_jump_of_the_clock_does_no_harm(open_state, clocks, jump):
     assert remaining(open_state(), clocks) == pytest.approx(60, abs=0.01)  # nor does the old row stand in its way
 
 
+@pytest.mark.parametrize("jump", [2 * DAY_S, -DAY_S])
+def test_a_process_keeps_its_own_time_when_the_clock_jumps_before_it_reads_back(open_state, clocks, jump):
+    running = open_state()
+    running.hold(mark(3600))
+    running.open_breaker("openai", "gpt", 300, "timeout")
+    running.database.flush()
+    clocks.wall_now += jump
+    assert remaining(running, clocks) == pytest.approx(3600, abs=0.01)
+    assert running.snapshot().breakers["openai", "gpt"].seconds == 300
+
+
 @pytest.mark.parametrize("jump", [DAY_S, -DAY_S])
 def test_a_process_keeps_its_own_time_when_it_has_to_read_again(open_state, clocks, jump):
     running = open_state()
