@@ -1,79 +1,78 @@
-"""The exec guard: reads what a process is about to execute, has it judged, and lets it go on or not.
+"""The exec guard: has what a process is about to execute judged, and lets it go on or not.
 
 What it reads is what the kernel will read again a moment later; only another thread or process that shares the memory
-could change it in between. Each allowed exec is therefore looked at once more when it has happened, and ended if it
-became something that is forbidden. That a racing program may win before is known; confinement is what holds then.
+could change it in between. Each allowed exec is therefore looked at once more when it has happened: the file that really
+runs and its real words. Where they are others than those that were judged they are judged again, and what is forbidden is
+ended. That a racing program may win before is known; confinement is what holds then.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import platform
 import select
 import signal
 import time
 from collections import deque
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import evolve, frozen
 
-from lyma_server.isolation import exec_filter
-from lyma_server.isolation.memory import open_as_seen_by, read_string, read_strings
+from lyma_server.isolation import seccomp
+from lyma_server.isolation.exec_request import ExecRequest, head_of, read_requests
+from lyma_server.isolation.memory import link_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from lyma_server.isolation.seccomp import Notification
 
-    from lyma_server.isolation.exec_filter import Notification
+FIRST_LOOK_S: Final = 0.0003
+LOOK_FOR_S: Final = 0.5
+"""How long to look for an exec to have happened before it is taken for one that failed."""
 
-AT_FDCWD: Final = -100
-AT_EMPTY_PATH: Final = 0x1000
-FIRST_LOOK_S: Final = 0.001
-LOOK_FOR_S: Final = 1.0
-"""How long an exec may take to happen before it is taken for one that failed. The time between looks doubles."""
+WORDS_START: Final = 48
+"""Which field of /proc/PID/stat tells where the words of a process lie (proc(5), arg_start); each exec moves them."""
 
 
 @frozen
-class ExecRequest:
-    """What is about to run. `file` is an open descriptor (O_PATH) of the very file, valid while it is judged."""
+class Refusal:
+    """Why something may not run: a rule's name, the part that it names, and two sentences."""
 
-    pid: int
-    path: str
-    argv: tuple[str, ...]
-    cwd: str
-    file: int
+    rule: str
+    part: str
+    reason: str
+    instead: str
 
 
-Judge: TypeAlias = "Callable[[ExecRequest], str | None]"
-"""None to let it run, or else the reason why not."""
+Judge: TypeAlias = Callable[[ExecRequest], Refusal | None]
+"""None to let it run."""
 
 
 @frozen
 class _Look:
     process: int
+    pid: int
     request: ExecRequest
-    before: tuple[str, ...]
+    program: tuple[int, int]
+    words_at: bytes
     due: float
     pause_s: float = FIRST_LOOK_S
-    looked_s: float = 0.0
 
     def later(self) -> _Look:
-        """The next look."""
-        return evolve(
-            self, due=self.due + self.pause_s, pause_s=self.pause_s * 2, looked_s=self.looked_s + self.pause_s
-        )
+        """The next look, after a pause twice as long."""
+        return evolve(self, due=self.due + self.pause_s * 2, pause_s=self.pause_s * 2)
 
 
 class Guard:
     """Answers for one listener. Whoever owns it waits until `listener` is readable and then calls `serve`."""
 
-    def __init__(self, listener: int, judge: Judge, on_refusal: Callable[[ExecRequest, str], None]) -> None:
+    def __init__(self, listener: int, judge: Judge, on_refusal: Callable[[ExecRequest, Refusal], None]) -> None:
         self.listener = listener
         self._judge = judge
         self._on_refusal = on_refusal
         self._looks: deque[_Look] = deque()
+        seccomp.wake_at_once(listener)
 
     def look_due_in(self) -> float | None:
         """Seconds until `look_again` should be called; None where nothing is to be looked at."""
@@ -81,18 +80,16 @@ class Guard:
 
     def serve(self) -> None:
         """Answer one question. A judge that fails refuses."""
-        notification = exec_filter.receive(self.listener)
+        notification = seccomp.receive(self.listener)
         if notification is None:
             return
-        try:
-            request = read_request(notification)
-        except OSError as error:
-            exec_filter.answer(self.listener, notification, error.errno or errno.EFAULT)
-            return
-        try:
-            self._decide(notification, request)
-        finally:
-            os.close(request.file)
+        with ExitStack() as stack:
+            try:
+                requests = read_requests(notification, stack)
+            except OSError as error:
+                seccomp.answer(self.listener, notification, error.errno or errno.EFAULT)
+            else:
+                self._decide(notification, requests)
 
     def look_again(self) -> None:
         """See what the allowed ones have become; end what is forbidden now."""
@@ -106,118 +103,103 @@ class Guard:
             else:
                 os.close(look.process)
 
-    def _goes_on(self, look: _Look) -> bool:
-        """Whether the exec has not happened yet. A process has no words for an instant in the middle of it."""
-        words = command_line(look.request.pid)
-        if words in ((), look.before):
-            return look.looked_s < LOOK_FOR_S and not _has_ended(look.process)
-        if words != look.request.argv:
-            self._end_if_forbidden(look, words)
-        return False
-
     def close(self) -> None:
         """Let go of everything; every exec that still waits fails."""
         while self._looks:
             os.close(self._looks.popleft().process)
         os.close(self.listener)
 
-    def _decide(self, notification: Notification, request: ExecRequest) -> None:
-        reason = self._reason(request)
-        if not exec_filter.still_waits(self.listener, notification):
-            return
-        if reason is not None:
-            exec_filter.answer(self.listener, notification, errno.EPERM)
-            self._on_refusal(request, reason)
+    def _decide(self, notification: Notification, requests: list[ExecRequest]) -> None:
+        for request in requests:
+            refusal = self._refusal(request)
+            if refusal is not None:
+                if seccomp.still_waits(self.listener, notification):
+                    self._on_refusal(request, refusal)
+                seccomp.answer(self.listener, notification, errno.EPERM)
+                return
+        if not seccomp.still_waits(self.listener, notification):
             return
         with suppress(ProcessLookupError):
-            process, before = os.pidfd_open(request.pid), command_line(request.pid)
-            self._looks.append(_Look(process, request, before, time.monotonic() + FIRST_LOOK_S))
-        exec_filter.answer(self.listener, notification)
+            self._looks.append(_look(requests[-1]))
+        seccomp.answer(self.listener, notification)
 
-    def _reason(self, request: ExecRequest) -> str | None:
+    def _refusal(self, request: ExecRequest) -> Refusal | None:
         try:
             return self._judge(request)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is no
-            return f"it could not be judged ({type(error).__name__})"
+            reason = f"It could not be judged ({type(error).__name__})."
+            return Refusal("unreadable", request.path, reason, "Write it in a simpler form.")
 
-    def _end_if_forbidden(self, look: _Look, now: tuple[str, ...]) -> None:
-        file = os.open(os.devnull, os.O_PATH)
-        try:
-            reason = self._reason(evolve(look.request, argv=now, file=file))
-        finally:
-            os.close(file)
-        if reason is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(look.process, signal.SIGKILL)
-            self._on_refusal(look.request, f"{reason}; its words changed after they had been judged")
+    def _goes_on(self, look: _Look) -> bool:
+        """Whether the exec has not happened yet. A process has no words for an instant in the middle of it."""
+        if _words_at(look.pid) in (b"", b"0", look.words_at):
+            return look.pause_s < LOOK_FOR_S and not _has_ended(look.process)
+        with ExitStack() as stack:
+            try:
+                now = _running(look, stack)
+            except OSError:
+                return False
+            if not now.argv:
+                return not _has_ended(look.process)
+            if (_identity(now.file), now.argv) != (look.program, look.request.argv):
+                self._end_if_forbidden(look, now)
+        return False
+
+    def _end_if_forbidden(self, look: _Look, now: ExecRequest) -> None:
+        refusal = self._refusal(evolve(now, head=head_of(now.file)))
+        if refusal is None:
+            return
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(look.process, signal.SIGKILL)
+        reason = f"{refusal.reason} It changed after it had been judged, so it was ended."
+        self._on_refusal(now, evolve(refusal, reason=reason))
 
 
-def read_request(notification: Notification) -> ExecRequest:
-    """What the waiting process asks for. Raises OSError as the call itself would, such as ENOENT for no such file.
-
-    A search along PATH asks once for each folder; those that do not hold the program end here.
-    """
-    pid, call = notification.pid, _call(notification)
-    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+def _look(request: ExecRequest) -> _Look:
+    """Remember what is expected. An exec ends every other thread and takes over the number of the process."""
+    pid = request.pid
     try:
-        path = read_string(memory, call.path_at)
-        file = _open_target(pid, path, call)
-        try:
-            argv = read_strings(memory, call.argv_at)
-            named = path or str(Path(call.base(pid)).readlink())
-            return ExecRequest(pid, named, argv, str(Path(f"/proc/{pid}/cwd").readlink()), file)
-        except BaseException:
-            os.close(file)
-            raise
-    finally:
-        os.close(memory)
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except OSError:  # a thread that does not lead its process
+        pid = _leader_of(pid)
+        process = os.pidfd_open(pid)
+    return _Look(process, pid, request, _identity(request.file), _words_at(pid), time.monotonic() + FIRST_LOOK_S)
 
 
-def command_line(pid: int) -> tuple[str, ...]:
-    """The words of a running process; empty where it is gone."""
+def _running(look: _Look, stack: ExitStack) -> ExecRequest:
+    """What runs now; it has no words yet while the kernel still makes it. Raises OSError where it is gone."""
+    with open(f"/proc/{look.pid}/cmdline", "rb") as words:  # noqa: PTH123 - twice as fast, and run at every exec
+        argv = tuple(os.fsdecode(word) for word in words.read().split(b"\0")[:-1])
+    file = os.open(f"/proc/{look.pid}/exe", os.O_PATH | os.O_CLOEXEC)
+    stack.callback(os.close, file)
+    root = os.open(f"/proc/{look.pid}/root", os.O_PATH | os.O_CLOEXEC)
+    stack.callback(os.close, root)
+    path = link_target(f"/proc/{look.pid}/exe")
+    return ExecRequest(look.pid, path, argv, look.request.cwd, file, root, None)
+
+
+def _identity(file: int) -> tuple[int, int]:
+    status = os.fstat(file)
+    return status.st_dev, status.st_ino
+
+
+def _words_at(pid: int) -> bytes:
+    """Where the words of a process lie; empty where it is gone."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return ()
-    return tuple(os.fsdecode(word) for word in words.split(b"\0")[:-1])
+        with open(f"/proc/{pid}/stat", "rb") as status:  # noqa: PTH123 - twice as fast, and run at every exec
+            return status.read().rpartition(b")")[2].split()[WORDS_START - 3]
+    except (OSError, IndexError):
+        return b""
+
+
+def _leader_of(thread: int) -> int:
+    with open(f"/proc/{thread}/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123 - see above
+        return next((int(line.split()[1]) for line in status if line.startswith("Tgid:")), thread)
 
 
 def _has_ended(process: int) -> bool:
     poll = select.poll()
     poll.register(process, select.POLLIN)
     return bool(poll.poll(0))
-
-
-@frozen
-class _Call:
-    """The arguments of execve or execveat."""
-
-    path_at: int
-    argv_at: int
-    folder: int = AT_FDCWD
-    flags: int = 0
-
-    def base(self, pid: int) -> str:
-        """Where /proc has the folder that a relative path starts from."""
-        return f"/proc/{pid}/cwd" if self.folder == AT_FDCWD else f"/proc/{pid}/fd/{self.folder}"
-
-
-def _call(notification: Notification) -> _Call:
-    first, second, third, _, fifth = notification.arguments[:5]
-    if notification.number == exec_filter.MACHINES[platform.machine()].execve:
-        return _Call(first, second)
-    return _Call(second, third, _signed(first), fifth)
-
-
-def _open_target(pid: int, path: str, call: _Call) -> int:
-    if path:
-        return open_as_seen_by(pid, path, call.base(pid))
-    if call.flags & AT_EMPTY_PATH:
-        return os.open(call.base(pid), os.O_PATH | os.O_CLOEXEC)
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-
-
-def _signed(argument: int) -> int:
-    """A C int that came in a register of 64 bits."""
-    low = argument & 0xFFFFFFFF
-    return low - (1 << 32) if low & 0x80000000 else low

@@ -12,14 +12,14 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-from lyma_server.isolation.guard import ExecRequest, Guard
+from lyma_server.isolation.guard import ExecRequest, Guard, Refusal
 
 CHILD = """
 import os, socket, sys
 sys.path.insert(0, sys.argv[1])
-from lyma_server.isolation import exec_filter
+from lyma_server.isolation import seccomp
 channel = socket.socket(fileno=int(sys.argv[2]))
-listener = exec_filter.install()
+listener = seccomp.install()
 socket.send_fds(channel, [b"x"], [listener])
 os.close(listener)
 channel.close()
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
 """That of the system: ours may lie where a plain user may not go, as may this checkout, so the parts needed are copied."""
 
-PARTS = ("__init__.py", "isolation/__init__.py", "isolation/kernel.py", "isolation/exec_filter.py")
+PARTS = ("__init__.py", "isolation/__init__.py", "isolation/kernel.py", "isolation/seccomp.py")
 
 
 @contextmanager
@@ -72,7 +72,9 @@ class Guarded:
         return subprocess.CompletedProcess(argv, process.returncode, said)
 
     def _serve(self, listener: int, ended: threading.Event) -> None:
-        guard = Guard(listener, self._decide, lambda request, reason: self.refusals.append((request.argv, reason)))
+        guard = Guard(
+            listener, self._decide, lambda request, refusal: self.refusals.append((request.argv, refusal.reason))
+        )
         while not ended.is_set():
             due = guard.look_due_in()
             ready, _, _ = select.select([listener], [], [], 0.05 if due is None else min(due, 0.05))
@@ -81,9 +83,10 @@ class Guarded:
             guard.look_again()
         guard.close()
 
-    def _decide(self, request: ExecRequest) -> str | None:
+    def _decide(self, request: ExecRequest) -> Refusal | None:
         self.requests.append(request)
-        return self._judge(request)
+        reason = self._judge(request)
+        return None if reason is None else Refusal("test", request.path, reason, "")
 
 
 def identity(file: int) -> tuple[int, int]:

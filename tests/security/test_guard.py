@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lyma_server.isolation import exec_filter, kernel, probe
+from lyma_server.isolation import kernel, probe
 from tests.security.guarded import PYTHON, Guarded, identity
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def test_privileges_do_not_grow():
 
 
 def test_a_second_guard_is_refused():
-    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nfrom lyma_server.isolation import exec_filter\ntry: exec_filter.install()\nexcept OSError as e: print(e.errno)"
+    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nfrom lyma_server.isolation import seccomp\ntry: seccomp.install()\nexcept OSError as e: print(e.errno)"
     assert Guarded(lambda _: None).run([PYTHON, "-c", program]).stdout == "16\n"
 
 
@@ -239,28 +239,3 @@ def flip():
 threading.Thread(target=flip, daemon=True).start()
 libc.execve(b"/bin/sh", pointers, None)
 """
-
-
-@pytest.mark.parametrize("machine", exec_filter.MACHINES)
-def test_the_filter_refuses_other_machines(machine):
-    """The filter itself, run by hand: architecture and call number in, action out."""
-    of = exec_filter.MACHINES[machine]
-    program = [exec_filter.struct.unpack_from("=HBBI", exec_filter.filter_program(of), at) for at in range(0, 72, 8)]
-
-    def run(audit: int, number: int) -> int:
-        at, value = 0, 0
-        while True:
-            code, if_true, if_false, operand = program[at]
-            at += 1
-            if code == exec_filter.LOAD:
-                value = audit if operand == exec_filter.ARCHITECTURE_AT else number
-            elif code == exec_filter.RETURN:
-                return operand
-            else:
-                holds = value == operand if code == exec_filter.JUMP_EQUAL else value >= operand
-                at += if_true if holds else if_false
-
-    assert run(of.audit, of.execve) == run(of.audit, of.execveat) == exec_filter.ASK
-    assert run(of.audit, 1) == exec_filter.ALLOW
-    assert run(0x40000003, 11) == run(0x40000028, 11) == exec_filter.REFUSE
-    assert run(of.audit, exec_filter.X32_BIT | 520) == exec_filter.REFUSE

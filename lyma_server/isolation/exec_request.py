@@ -1,0 +1,145 @@
+"""What a process asks the kernel to execute, read while it waits: the file as it sees it, the words, the folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from lyma_server.isolation import seccomp
+from lyma_server.isolation.memory import link_target, open_below, read_string, read_strings
+from lyma_server.isolation.programs import NotAProgram, interpreter, read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import ExitStack
+
+    from lyma_server.isolation.seccomp import Notification
+
+AT_FDCWD: Final = -100
+AT_EMPTY_PATH: Final = 0x1000
+SCRIPTS_IN_SCRIPTS: Final = 5
+"""The kernel follows so many interpreters that are scripts themselves."""
+
+DELETED: Final = " (deleted)"
+
+
+@frozen
+class ExecRequest:
+    """What is about to run. `pid` is the thread that asks; `path` is as it names the program, `cwd` its folder.
+
+    `file` (O_PATH) is the very file and `root` the process's own root; both are open while it is judged. `head` are the
+    first bytes of the file, null where they cannot be read.
+    """
+
+    pid: int
+    path: str
+    argv: tuple[str, ...]
+    cwd: str
+    file: int
+    root: int
+    head: bytes | None
+
+
+def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequest]:
+    """What the waiting process asks for: the program, and after it the interpreter where that is a script.
+
+    The descriptors belong to `stack`. Raises OSError as the call itself would, such as ENOENT for no such file: a search
+    along PATH asks once for each folder, and those that do not hold the program end here.
+    """
+    pid, call = notification.pid, _call(notification)
+    memory = _open(f"/proc/{pid}/mem", os.O_RDONLY, stack)
+    path = read_string(memory, call.path_at)
+    root = _open(f"/proc/{pid}/root", os.O_PATH, stack)
+    cwd = _folder_of(pid)
+    if path:
+        file = _open_seen(root, path, call.folder_of(pid, cwd), call.base(pid), stack)
+    elif call.flags & AT_EMPTY_PATH:
+        file = _open(call.base(pid), os.O_PATH, stack)
+        path = link_target(call.base(pid))
+    else:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    argv = read_strings(memory, call.argv_at) or ("",)
+    first = ExecRequest(pid, path, argv, cwd, file, root, head_of(file))
+    return [first, *_interpreters(first, stack)]
+
+
+def head_of(file: int) -> bytes | None:
+    """The first bytes of a program, null where they may not be read. Raises OSError (EACCES) for what is no program."""
+    try:
+        return read_head(file)
+    except NotAProgram:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+    except OSError:
+        return None
+
+
+def _interpreters(request: ExecRequest, stack: ExitStack) -> Iterator[ExecRequest]:
+    """The kernel executes the interpreter of a script without asking again."""
+    for _ in range(SCRIPTS_IN_SCRIPTS):
+        words = interpreter(request.head or b"")
+        if not words:
+            return
+        base = f"/proc/{request.pid}/cwd"
+        file = _open_seen(request.root, words[0], request.cwd, base, stack)
+        argv = (*words, request.path, *request.argv[1:])
+        request = ExecRequest(request.pid, words[0], argv, request.cwd, file, request.root, head_of(file))
+        yield request
+
+
+@frozen
+class _Call:
+    """The arguments of execve or execveat."""
+
+    path_at: int
+    argv_at: int
+    folder: int = AT_FDCWD
+    flags: int = 0
+
+    def base(self, pid: int) -> str:
+        """Where /proc has the folder that a relative path starts from."""
+        return f"/proc/{pid}/cwd" if self.folder == AT_FDCWD else f"/proc/{pid}/fd/{self.folder}"
+
+    def folder_of(self, pid: int, cwd: str) -> str:
+        return cwd if self.folder == AT_FDCWD else link_target(self.base(pid))
+
+
+def _call(notification: Notification) -> _Call:
+    first, second, third, _, fifth = notification.arguments[:5]
+    if notification.number == seccomp.MACHINES[platform.machine()].execve:
+        return _Call(first, second)
+    return _Call(second, third, _signed(first), fifth)
+
+
+def _folder_of(pid: int) -> str:
+    """The folder of a process, below its own root."""
+    cwd, root = link_target(f"/proc/{pid}/cwd"), link_target(f"/proc/{pid}/root")
+    inside = root != "/" and (cwd == root or cwd.startswith(root + "/"))
+    return (cwd[len(root) :] or "/") if inside else cwd
+
+
+def _open_seen(root: int, path: str, folder: str, base: str, stack: ExitStack) -> int:
+    """Open (O_PATH) what `path` means to the process: below its root, links included."""
+    if path.startswith("/"):
+        return _owned(open_below(root, path), stack)
+    if folder.startswith("/") and not folder.endswith(DELETED):
+        return _owned(open_below(root, f"{folder}/{path}"), stack)
+    return _open(f"{base}/{path}", os.O_PATH, stack)
+
+
+def _open(path: str, flags: int, stack: ExitStack) -> int:
+    return _owned(os.open(path, flags | os.O_CLOEXEC), stack)
+
+
+def _owned(descriptor: int, stack: ExitStack) -> int:
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _signed(argument: int) -> int:
+    """A C int that came in a register of 64 bits."""
+    low = argument & 0xFFFFFFFF
+    return low - (1 << 32) if low & 0x80000000 else low
