@@ -75,12 +75,13 @@ def _shown(name: str) -> str:
 
 
 def _with_lines(mistakes: Iterable[Mistake], text: str) -> Sequence[Mistake]:
-    from lyma_server.config.places import line_of
+    from lyma_server.config.places import lines_of
 
-    placed = [
-        mistake if mistake.given_by or mistake.line else evolve(mistake, line=line_of(text, mistake.path))
-        for mistake in mistakes
-    ]
+    placed = list(mistakes)
+    unplaced = [each for each, mistake in enumerate(placed) if not (mistake.given_by or mistake.line)]
+    lines = lines_of(text, (placed[each].path for each in unplaced)) if unplaced else []
+    for each, line in zip(unplaced, lines, strict=True):
+        placed[each] = evolve(placed[each], line=line)
     return sorted(placed, key=lambda mistake: (bool(mistake.given_by), mistake.line or 0))
 
 

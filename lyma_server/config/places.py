@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tomlkit import TOMLDocument
 
@@ -28,8 +28,18 @@ _TOKEN: Final = re.compile(
 
 def line_of(text: str, path: Path) -> int | None:
     """Return the line (from 1) at which what stands at `path`, or the nearest thing around it, begins; null if unknown."""
+    return lines_of(text, (path,))[0]
+
+
+def lines_of(text: str, paths: Iterable[Path]) -> list[int | None]:
+    """Return the line of each path, as `line_of` does, in little more time than for one."""
+    document = _parsed(text)
+    return [_line_of(document, text, path) for path in paths]
+
+
+def _line_of(document: TOMLDocument | None, text: str, path: Path) -> int | None:
     for length in range(len(path), 0, -1):
-        offset = start_of(text, path[:length])
+        offset = _start_in(document, text, path[:length])
         if offset is not None:
             return text.count("\n", 0, offset) + 1
     return None
@@ -37,12 +47,18 @@ def line_of(text: str, path: Path) -> int | None:
 
 def start_of(text: str, path: Path) -> int | None:
     """Return where the table, the setting or the list's item at `path` begins; null if there is none."""
+    return _start_in(_parsed(text), text, path)
+
+
+def _start_in(document: TOMLDocument | None, text: str, path: Path) -> int | None:
+    if document is None:
+        return None
     if isinstance(path[-1], int):
         elements = elements_of(text, path[:-1])
         if elements:
             return elements[path[-1]][0] if path[-1] < len(elements) else None
-    document, node = _find(text, path)
-    return None if document is None or node is None else _start_of_node(document, node)
+    node = _found(document, path)
+    return None if node is None else _start_of_node(document, node)
 
 
 def value_span(text: str, path: Path) -> tuple[int, int] | None:
@@ -90,26 +106,39 @@ def end_of_table(text: str, path: Path) -> tuple[int, str] | None:
 
 def _find(text: str, path: Path) -> tuple[TOMLDocument | None, Any]:
     """Parse `text` and walk to `path`; null where the parser disagrees with tomllib or there is nothing."""
+    document = _parsed(text)
+    return document, None if document is None else _found(document, path)
+
+
+def _parsed(text: str) -> TOMLDocument | None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        document = tomlkit.parse(text)
-    except TOMLKitError:
-        return None, None
+        return tomlkit.parse(text)
+    except (TOMLKitError, RecursionError):
+        return None
+
+
+def _found(document: TOMLDocument, path: Path) -> Any:
+    from tomlkit.exceptions import TOMLKitError
+
     try:
-        return document, _at(document, path)
+        return _at(document, path)
     except (LookupError, TypeError, TOMLKitError):
-        return document, None
+        return None
 
 
 def _at(document: TOMLDocument, path: Path) -> Any:
+    from tomlkit.container import Container
+
     node: Any = document
     table = node
     for step in path:
         table, node = node, node[step]
     if isinstance(node, bool):  # tomlkit unwraps these, and only these
-        return getattr(table, "value", table).item(path[-1])
+        container = table if isinstance(table, Container) else getattr(table, "value", None)
+        return container.item(str(path[-1])) if isinstance(container, Container) else None
     return node
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import asdict, frozen
 
 from lyma_server.config.mistakes import dotted, sentence
-from lyma_server.config.places import line_of
+from lyma_server.config.places import lines_of
 from lyma_server.errors import CompileFailed, SpecInvalid
 from lyma_server.factory.characters import visible
 
@@ -45,7 +45,11 @@ MOST: Final = 20
 
 def of_mistakes(mistakes: Iterable[Mistake], text: str) -> tuple[Diagnostic, ...]:
     """The first mistakes in a specification, in the order of their lines."""
-    found = [_of_mistake(mistake, text) for mistake in islice(mistakes, MOST)]
+    first = list(islice(mistakes, MOST))
+    lines = (
+        lines_of(text, (mistake.path for mistake in first)) if any(each.path for each in first) else [None] * len(first)
+    )
+    found = [_of_mistake(mistake, mistake.line or line) for mistake, line in zip(first, lines, strict=True)]
     return tuple(sorted(found, key=lambda each: (each.line is None, each.line or 0, each.path)))
 
 
@@ -68,13 +72,7 @@ def as_json(diagnostic: Diagnostic) -> dict[str, Any]:
     return asdict(diagnostic)
 
 
-def _of_mistake(mistake: Mistake, text: str) -> Diagnostic:
+def _of_mistake(mistake: Mistake, line: int | None) -> Diagnostic:
     name = visible(dotted(mistake.path))
-    line = mistake.line or (line_of(text, mistake.path) if mistake.path else None)
-    return Diagnostic(
-        mistake.code,
-        name,
-        line,
-        sentence(f"{name} {mistake.problem}".strip()),
-        mistake.expected or "see docs/reference/agent.md",
-    )
+    message = sentence(f"{name} {mistake.problem}".strip())
+    return Diagnostic(mistake.code, name, line, message, mistake.expected or "see docs/reference/agent.md")

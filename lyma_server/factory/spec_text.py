@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 LARGEST_TEXT = 64 << 10
 """Bytes of an agent.toml."""
 
+MOST_TOOLS = 16
+"""Tools of an agent's own."""
+
+MOST_DOTS = 500
+"""In one line: the time to parse a dotted key grows with the square of its parts."""
+
 DEEPEST = 8
 """Levels of tables and lists, more than any agent has."""
 
@@ -56,31 +62,41 @@ def spec_of(document: dict[str, Any], ceiling: CeilingSettings, mistakes: list[M
 
 def read_document(content: bytes, mistakes: list[Mistake]) -> dict[str, Any] | None:
     """Parse the TOML with all its strings in NFC and with LF, and see to what cannot stand in it anywhere."""
-    if len(content) > LARGEST_TEXT:
-        mistakes.append(Mistake((), f"The file is larger than {LARGEST_TEXT} bytes", "shorten it", code="too_large"))
+    text = _decoded(content)
+    document = text if isinstance(text, Mistake) else _parsed(text)
+    if isinstance(document, Mistake):
+        mistakes.append(document)
         return None
+    return document
+
+
+def _decoded(content: bytes) -> str | Mistake:
+    if len(content) > LARGEST_TEXT:
+        return Mistake((), f"The file is larger than {LARGEST_TEXT} bytes", "shorten it", code="too_large")
     try:
-        text = content.decode()
+        text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        mistakes.append(Mistake((), "The file is not UTF-8", "save it as UTF-8", line=line, code="not_utf8"))
-        return None
-    hidden = find_hidden(text.replace("\r\n", "\n"))
+        return Mistake((), "The file is not UTF-8", "save it as UTF-8", line=line, code="not_utf8")
+    hidden = find_hidden(text)
     if hidden is not None:
         problem = f"The file holds {hidden.name}"
-        mistakes.append(Mistake((), problem, "remove it", line=hidden.line, code="hidden_character"))
-        return None
+        return Mistake((), problem, "remove it", line=hidden.line, code="hidden_character")
+    if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
+        return Mistake((), "The file holds a line with too many dots", "break it up", code="bad_toml")
+    return text
+
+
+def _parsed(text: str) -> dict[str, Any] | Mistake:
     try:
         document = parse(Path(SPEC_FILE), text)
     except ConfigError as error:
         _, _, problem = error.message.partition(": ")
-        place = error.data["line"]
-        where = place if isinstance(place, int) else None
-        mistakes.append(Mistake((), problem.rstrip("."), "mend the TOML", line=where, code="bad_toml"))
-        return None
+        line = error.data["line"]
+        where = line if isinstance(line, int) else None
+        return Mistake((), problem.rstrip("."), "mend the TOML", line=where, code="bad_toml")
     if _is_deep(document):
-        mistakes.append(Mistake((), "The file nests tables too deeply", "mend the names", code="bad_toml"))
-        return None
+        return Mistake((), "The file nests tables too deeply", "mend the names", code="bad_toml")
     normalised: dict[str, Any] = _normal(document)
     return normalised
 
@@ -156,7 +172,8 @@ def _unfit_delegation(delegate: DelegatePart) -> Iterator[Mistake]:
         value = getattr(delegate, name)
         path = ("delegate", name)
         if not delegate.agents and value != 0:
-            yield Mistake(path, "must be 0 where there are no agents to run", "name agents, or leave it out")
+            problem, hint = "must be 0 where there are no agents to run", "name agents, or leave it out"
+            yield Mistake(path, problem, hint, code="over_ceiling")
         elif delegate.agents and not 1 <= value <= most:
             wanted = "1" if most == 1 else f"a whole number from 1 to {most}"
             yield Mistake(path, f"must be {wanted} where there are agents to run", wanted, code="over_ceiling")
@@ -172,3 +189,6 @@ def _double_names(spec: Spec) -> Iterator[Mistake]:
     for position, name in enumerate(names):
         if name in names[:position]:
             yield Mistake(("tools", "python", position, "name"), "stands twice", "rename one", code="double_name")
+    if len(names) > MOST_TOOLS:
+        problem, hint = f"must name at most {MOST_TOOLS} tools, not more", "leave some out"
+        yield Mistake(("tools", "python"), problem, hint, code="too_large")

@@ -101,7 +101,7 @@ def toml(value: Any) -> str:
         return "{ " + ", ".join(f"{name} = {toml(each)}" for name, each in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(toml, value)) + "]"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _text(value: str) -> str:
