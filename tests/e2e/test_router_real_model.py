@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS = (ToolSpec("read_file", "Read a file.", SCHEMA), ToolSpec("list_files", "List a folder.", SCHEMA))
 ORIGINS = [Origin("openai", "m"), Origin("anthropic", "m"), Origin("gone", "m"), None]
+PROMPTS = ["look", "please read it", "in two steps", "hi", "unicode"]
 WORDS = ["", " ", "hello", "two\nlines", "Grüße 日本", "\u2028", "<tool_call>"]
 
 
@@ -103,12 +104,31 @@ def make_conversation(chance: random.Random) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-@pytest.mark.full
-async def test_any_conversation_that_wandered_is_taken_by_both_formats(router: Router) -> None:
+async def wander(router: Router, chance: random.Random) -> tuple[set[str], int]:
+    """Go on with a conversation at one provider after the other, and put all of it to both in the end. Which providers it
+    was at, and how many tools were called on the way.
+    """
+    messages = [*make_conversation(chance), user(chance.choice(PROMPTS))]
+    places, called = set(), 0
+    for api in (*chance.choices(FORMATS, k=chance.randint(2, 4)), *FORMATS):
+        outcome = await ask(router, provider=api, messages=tuple(messages), tools=TOOLS)
+        detail = outcome.error.detail if outcome.error is not None else ""
+        assert outcome.route == [("ok", "done")], f"{api} {outcome.route}: {detail} {messages}"
+        said = outcome.completed.message
+        places.add(api)
+        calls = [block for block in said.blocks if isinstance(block, ToolCall)]
+        called += len(calls)
+        results = tuple(ToolResult(call.id, chance.choice(WORDS), chance.random() < 0.2) for call in calls)
+        messages += [said, Message("user", results) if results else user(chance.choice(PROMPTS))]
+    return places, called
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(500, marks=pytest.mark.full)])
+async def test_any_conversation_that_wandered_is_taken_by_both_formats(router: Router, count: int) -> None:
     chance = random.Random(11)
-    for number in range(250):
-        messages = make_conversation(chance)
-        for api in FORMATS:
-            outcome = await ask(router, provider=api, messages=messages, tools=chance.choice([(), TOOLS]))
-            detail = outcome.error.detail if outcome.error is not None else ""
-            assert outcome.error is None, f"{number} {api}: {detail} {messages}"
+    called = 0
+    for _ in range(count):
+        places, more = await wander(router, chance)
+        assert places == set(FORMATS)
+        called += more
+    assert called > count
