@@ -120,8 +120,15 @@ class Fleet:
         return max(self.held_for(station, fingerprint), breaker)
 
     def breaker_state(self, station: Station) -> BreakerState:
-        """Whether the provider is being asked at all."""
-        return station.breaker.state(self._monotonic())
+        """Whether the provider is being asked at all, as far as any process knows."""
+        now = self._monotonic()
+        station.breaker.adopt(self._state.snapshot().breakers.get((station.provider.name, station.model)), now)
+        return station.breaker.state(now)
+
+    def account_of(self, station: Station, fingerprint: str) -> str | None:
+        """Whose key it is: the label that the person gave it, or what the provider once said."""
+        label = station.keys[fingerprint].account
+        return label or self._state.snapshot().learned.get((station.provider.name, fingerprint))
 
     def heard(self, station: Station, fingerprint: str, headers: Mapping[str, str]) -> None:
         """Learn whose key it is from the headers of a reply."""

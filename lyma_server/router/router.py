@@ -153,7 +153,7 @@ class Router:
         return KeyStatus(
             key=key.masked or "(none needed)",
             state="ready" if not wait else "cooling" if standing.reason == "rate_limit" else "disabled",
-            account=key.account,
+            account=self._fleet.account_of(station, fingerprint),
             until=datetime.fromtimestamp(time.time() + wait, UTC).isoformat(timespec="seconds") if wait else None,
             reason=standing.reason or None,
         )

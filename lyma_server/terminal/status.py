@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lyma_server import __version__
 from lyma_server.protocol.base import PROTOCOL_VERSION
 from lyma_server.protocol.convert import unstructure
 from lyma_server.protocol.messages import StatusResult
+from lyma_server.router.policy import CLASSES
 from lyma_server.terminal.table import table
 from lyma_server.terminal.view import json_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from lyma_server.protocol.messages import KeyStatus, ProviderStatus
     from lyma_server.terminal.commands import Subparsers
@@ -34,53 +37,76 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: Namespace) -> int:
     """Print it. Asks nobody anything over the network."""
-    status = asyncio.run(_status())
+    status, cap_micros = asyncio.run(_status())
     if args.json:
         sys.stdout.write(json_line(unstructure(status)))
         return 0
     sys.stdout.write(f"Lyma {status.version}, home {status.home}\n\n")
-    head = ("provider", "model", "key", "state", "today")
+    head = ("provider", "model", "breaker", "key", "account", "state", "today")
     sys.stdout.write(table(head, (row for provider in status.providers for row in _rows(provider))))
+    sys.stdout.write(f"\n{_in_all(status.providers, cap_micros)}\n")
     return 0
 
 
-async def _status() -> StatusResult:
+async def _status() -> tuple[StatusResult, int | None]:
+    """How things stand, and the most to spend in a day."""
     from lyma_server.compose import build_core
 
     core = build_core(os.environ)
     try:
-        return StatusResult(
+        status = StatusResult(
             version=__version__,
             protocol=PROTOCOL_VERSION,
             home=str(core.home.root),
             providers=core.provider_status(),
             sandbox=core.sandbox,
         )
+        return status, core.loaded.settings.router.daily_cap_micros
     finally:
         await core.close()
 
 
 def _rows(provider: ProviderStatus) -> list[tuple[str, ...]]:
     """A line a key; the first one names the provider."""
-    keys = [(key.key or "-", _state(key)) for key in provider.keys] or [("-", "needs none")]
-    (first_key, first_state), *others = keys
-    if provider.breaker != "closed":
-        first_state += f", paused ({provider.breaker.replace('_', ' ')})"
-    head = (provider.name, provider.model, first_key, first_state, _today(provider))
-    return [head, *(("", "", key, state, "") for key, state in others)]
+    keys = [(key.key, key.account or "-", _state(key)) for key in provider.keys] or [("-", "-", "ready")]
+    breaker = provider.breaker.replace("_", "-")
+    first, *others = keys
+    head = (provider.name, provider.model, breaker, *first, _today(provider))
+    return [head, *(("", "", "", *other, "") for other in others)]
 
 
 def _state(key: KeyStatus) -> str:
-    parts: list[str] = [key.state]
-    if key.reason:
-        parts.append(f"({key.reason})")
-    if key.until:
-        parts.append(f"until {key.until}")
-    return " ".join(parts)
+    if key.state == "missing":
+        return f"missing: {key.reason}"
+    if key.until is None:
+        return key.state
+    row = CLASSES.get(key.reason or "")
+    reason = f" ({row.words})" if row else ""
+    return f"{key.state} until {_local(key.until)}{reason}"
+
+
+def _local(moment: str) -> str:
+    """A moment as a clock on the wall shows it, with the date where it is not today."""
+    there = datetime.fromisoformat(moment).astimezone()
+    is_today = there.date() == datetime.now().astimezone().date()
+    return f"{there:%H:%M:%S}" if is_today else f"{there:%Y-%m-%d %H:%M}"
 
 
 def _today(provider: ProviderStatus) -> str:
     if not provider.tokens_today:
         return "-"
     cost = provider.cost_micros_today
-    return f"{provider.tokens_today:,} tokens, {'price unknown' if cost is None else f'${cost / MICROS:.4f}'}"
+    return f"{provider.tokens_today:,} tokens, {'price unknown' if cost is None else _dollars(cost)}"
+
+
+def _in_all(providers: Sequence[ProviderStatus], cap_micros: int | None) -> str:
+    """What the day has cost; a sum with a part that is not known says so."""
+    costs = [provider.cost_micros_today for provider in providers]
+    known = _dollars(sum(cost for cost in costs if cost is not None))
+    spent = f"at least {known}, and more at an unknown price" if None in costs else known
+    limit = "no limit (router.daily_cap_micros)" if cap_micros is None else f"at most {_dollars(cap_micros)}"
+    return f"today: {spent}; {limit}"
+
+
+def _dollars(micros: int) -> str:
+    return f"${micros / MICROS:.4f}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 
 from lyma_server.protocol.convert import structure
-from lyma_server.protocol.messages import ModelsResult, StatusResult
+from lyma_server.protocol.messages import ModelsResult, ProviderStatus, StatusResult
+from lyma_server.terminal.status import _in_all, _rows
 from tests.lyma import environment, run_lyma
 from tests.stub_provider import StubProvider, fail, refusing_url, say
 
@@ -32,9 +34,10 @@ def test_status_shows_keys_masked(stub):
     )
     result = run_lyma("status", env=env)
     assert result.returncode == 0
-    assert "work      stub-model  …ghij     ready" in result.stdout
-    assert "missing" in result.stdout
+    assert "work      stub-model  closed   …ghij     -        ready" in result.stdout
+    assert "missing: " in result.stdout
     assert "GONE" in result.stdout
+    assert result.stdout.endswith("\ntoday: $0.0000; no limit (router.daily_cap_micros)\n")
     assert KEY not in result.stdout + result.stderr
     status = structure(StatusResult, json.loads(run_lyma("status", "--json", env=env).stdout))
     assert [provider.name for provider in status.providers] == ["work", "home"]
@@ -43,12 +46,45 @@ def test_status_shows_keys_masked(stub):
     assert stub.requests == []
 
 
-def test_status_shows_a_cooldown_of_another_process():
-    with StubProvider([fail(429, headers={"retry-after": "3600"})]) as stub:
-        env = environment(LYMA_ORDER="work", **one("work", stub.openai_url))
-        assert run_lyma("ask", "--no-tools", "hi", env=env).returncode == 4
+def test_status_shows_what_other_processes_met_and_spent():
+    first = {"first-0123456789abcdef-1": "429", "second-0123456789abcdef-2": "401"}
+
+    def reply(request):
+        headers = {"openai-organization": "org-of-the-first"} if request.key[-1] == "1" else {}
+        return fail(int(first[request.key]), headers={"retry-after": "3600", **headers})
+
+    with StubProvider(reply) as work, StubProvider([say("ok", input_tokens=40, output_tokens=2)]) as other:
+        env = environment(
+            LYMA_ORDER="work,down,free",
+            LYMA_ROUTER__DAILY_CAP_MICROS="5000000",
+            **one("work", work.openai_url, ",".join(first)),
+            **one("down", refusing_url()),
+            **one("free", other.openai_url),
+        )
+        assert run_lyma("ask", "--no-tools", "hi", env=env).returncode == 0
         result = run_lyma("status", env=env)
-    assert "cooling (rate_limit) until 20" in result.stdout
+    _, _, head, *rows, _, total = result.stdout.splitlines()
+    assert head.split() == ["provider", "model", "breaker", "key", "account", "state", "today"]
+    limited, refused, down, free = (" ".join(row.split()) for row in rows)
+    assert re.fullmatch(
+        r"work stub-model closed …ef-1 [0-9a-f]{12} cooling until .+ \(is limiting the rate of requests\) -", limited
+    )
+    assert re.fullmatch(r"…ef-2 - disabled until .+ \(did not accept the key\)", refused)
+    assert down == "down stub-model open …ghij - ready -"
+    assert free == "free stub-model closed …ghij - ready 42 tokens, $0.0000"
+    assert total == "today: $0.0000; at most $5.0000"
+
+
+def test_a_price_that_is_not_known_is_shown_as_unknown():
+    unknown = ProviderStatus(name="one", api="openai", model="m", tokens_today=1200, cost_micros_today=None)
+    known = ProviderStatus(name="two", api="openai", model="m", tokens_today=10, cost_micros_today=1_234_500)
+    assert [_rows(provider)[0][-1] for provider in (unknown, known)] == [
+        "1,200 tokens, price unknown",
+        "10 tokens, $1.2345",
+    ]
+    assert (
+        _in_all((unknown, known), 5_000_000) == "today: at least $1.2345, and more at an unknown price; at most $5.0000"
+    )
 
 
 def test_models_lists_what_the_providers_offer(stub):
