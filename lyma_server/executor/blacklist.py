@@ -88,10 +88,13 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def judge_invocation(invocation: Invocation, places: Places) -> Finding | None:
-    """The first rule that names what `invocation` would do. A program of unknown name is judged as every destructive one."""
+def judge_invocation(invocation: Invocation, places: Places, *, reads: bool = True) -> Finding | None:
+    """The first rule that names what `invocation` would do. A program of unknown name is judged as every destructive one.
+
+    Without `reads` it is known already that no argument of an ordinary program names a secret.
+    """
     for candidate in _readings(invocation):
-        case = Case(candidate, find_effects(candidate), places)
+        case = Case(candidate, find_effects(candidate, reads=reads), places)
         for rule in RULES:
             part = rule.matcher(case)
             if part is not None:

@@ -42,13 +42,13 @@ NAMES_ONLY = frozenset(
 """These do not hand on what stands in the files that they name (an identity file of ssh is used, not shown)."""
 
 
-def find_effects(invocation: Invocation) -> tuple[Effect, ...]:
-    """Everything that `invocation` would do to files."""
+def find_effects(invocation: Invocation, *, reads: bool = True) -> tuple[Effect, ...]:
+    """Everything that `invocation` would do to files; without `reads` what an ordinary program names is not looked at."""
     scene = invocation.scene
     if not invocation.program and invocation.redirections:
         found: Found = (_redirected(r.target, writes=r.writes) for r in invocation.redirections)
     else:
-        found = _of_program(invocation)
+        found = _of_program(invocation, reads=reads)
     return tuple(Effect(_deepened(kind, text), text, scene.places(text)) for kind, text in found if text)
 
 
@@ -63,13 +63,13 @@ def _redirected(target: str, *, writes: bool) -> tuple[Kind, str]:
     return ("write" if writes else "read", target)
 
 
-def _of_program(invocation: Invocation) -> Found:
+def _of_program(invocation: Invocation, *, reads: bool) -> Found:
     name = invocation.program
     reader = _ROWS.get(name) or (_mkfs if name.startswith("mkfs") else None)
     if reader is not None:
         yield from reader(invocation.arguments)
-    elif name not in NAMES_ONLY:
-        yield from _read_all(invocation.arguments)
+    elif reads and name not in NAMES_ONLY:
+        yield from dict.fromkeys(_read_all(invocation.arguments))
 
 
 def _read_all(arguments: tuple[str, ...]) -> Found:

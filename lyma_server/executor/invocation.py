@@ -32,7 +32,8 @@ class Redirection:
 @frozen
 class Scene:
     """Where a path of a program leads: its folder, folders of the machine seen under another name, links,
-    copies and files made by the same command.
+    copies and files made by the same command. `through_links`
+    also follows links on the disk.
     """
 
     cwd: tuple[str, ...]
@@ -40,16 +41,19 @@ class Scene:
     links: Mapping[str, str] = NO_LINKS
     twins: Mapping[str, str] = NO_LINKS
     files: Mapping[str, tuple[str, ...]] = NO_FILES
+    through_links: bool = True
 
     def places(self, path: str) -> tuple[str, ...]:
         """Every absolute path that `path` may mean."""
         found: dict[str, None] = {}
         for folder in self.cwd:
-            for place in resolve(path, folder):
+            for place in resolve(path, folder, through_links=self.through_links):
                 found.update(dict.fromkeys((place, *self._elsewhere(place))))
         return tuple(found)
 
     def _elsewhere(self, place: str) -> tuple[str, ...]:
+        if not self.mounts and not self.links:
+            return ()
         table = (*self.mounts, *self.links.items())
         moved = (replace_prefix(place, inside, outside) for inside, outside in table)
         return tuple(variant for path in moved if path is not None for variant in (path, follow_links(path)))

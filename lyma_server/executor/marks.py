@@ -36,7 +36,7 @@ _SHOWN = str.maketrans({**dict.fromkeys(UNKNOWNS, "…"), STAR: "*", ANY: "?", S
 
 def is_plain(text: str) -> bool:
     """Whether every character of `text` is known and means itself."""
-    return not text or max(text) < FIRST
+    return text.isascii() or max(text) < FIRST
 
 
 def is_known(text: str) -> bool:

@@ -7,8 +7,6 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from attrs import frozen
-
 from lyma_server.executor.marks import PATTERNS, deactivate, has_pattern, is_plain, readings
 
 _SELF_ROOT = re.compile(r"/proc/(?:self|thread-self|\d+|<unknown>)(?:/task/[^/]+)?/root(?=/|$)")
@@ -54,49 +52,7 @@ def takes_everything(pattern: str) -> bool:
     return has_pattern(pattern) and all(covers(pattern, name) for name in _USUAL_NAMES)
 
 
-@frozen
-class Zone:
-    """A place that matters. `parts` are its components; None stands for any one name."""
-
-    parts: tuple[str | None, ...]
-    label: str
-
-
-def _component_covers(pattern: str, name: str | None) -> bool:
-    return name is None or covers(pattern, name)
-
-
-def reaches(path: str, zone: Zone) -> bool:
-    """Whether `path` is the place, or a folder around it."""
-    parts = path.split("/")[1:] if path != "/" else []
-    wanted = zone.parts
-    return len(parts) <= len(wanted) and all(map(_component_covers, parts, wanted))
-
-
-def is_within(path: str, zone: Zone) -> bool:
-    """Whether `path` is the place, or something in it."""
-    parts = path.split("/")[1:] if path != "/" else []
-    wanted = zone.parts
-    return len(parts) >= len(wanted) and all(map(_component_covers, parts, wanted))
-
-
-def empties(path: str, zone: Zone) -> bool:
-    """Whether `path` stands for all that lies in the place."""
-    folder, _, last = path.rpartition("/")
-    return takes_everything(last) and _equals(folder or "/", zone)
-
-
-def _equals(path: str, zone: Zone) -> bool:
-    parts = path.split("/")[1:] if path != "/" else []
-    return len(parts) == len(zone.parts) and all(map(_component_covers, parts, zone.parts))
-
-
-def zone_of(path: str, label: str) -> Zone:
-    """The place at a plain absolute path."""
-    return Zone(tuple(part for part in path.split("/") if part), label)
-
-
-def resolve(path: str, cwd: str) -> tuple[str, ...]:
+def resolve(path: str, cwd: str, *, through_links: bool = True) -> tuple[str, ...]:
     """Every place that the text of a path may mean: each reading, then the same through links on the disk."""
     found: dict[str, None] = {}
     for reading in readings(path):
@@ -105,7 +61,8 @@ def resolve(path: str, cwd: str) -> tuple[str, ...]:
         for folder in readings(cwd):
             lexical = normalise(reading, folder or "/")
             found[lexical] = None
-            found[follow_links(lexical)] = None
+            if through_links:
+                found[follow_links(lexical)] = None
     return tuple(found)
 
 

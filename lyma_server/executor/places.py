@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from attrs import frozen
+from attrs import Factory, frozen
 
 from lyma_server.executor.marks import has_pattern
-from lyma_server.executor.paths import Zone, covers, empties, is_within, normalise, reaches, zone_of
+from lyma_server.executor.paths import covers, normalise
+from lyma_server.executor.zones import Zone, ZoneTree, zone_of
 
 ROOT = Zone((), "the root of the file system")
 
@@ -41,25 +42,30 @@ CREDENTIAL_FOLDERS = (
     ".local/share/keyrings", ".config/op", ".netrc", ".git-credentials",
 )  # fmt: skip
 
+WORKSPACE = "the workspace root"
+CREDENTIALS = "a folder of credentials or settings"
 HOME_PARENTS = ("home", "Users")
 
 
-@frozen
+@frozen(eq=False)
 class Places:
-    """What a command is judged against. Absolute paths, as they are written."""
+    """What a command is judged against. Absolute paths, as they are written; `trees` are made when they are asked for."""
 
     home: str
     workspace: str
     lyma_home: str
-    wipe_zones: tuple[Zone, ...]
-    lyma_zones: tuple[Zone, ...]
+    wiped: ZoneTree
+    kept: ZoneTree
+    lyma: ZoneTree
+    own: ZoneTree
     homes: tuple[Zone, ...]
+    trees: dict[tuple[str, ...], ZoneTree] = Factory(dict)
 
     def find_wiped(self, path: str) -> str | None:
         """The label of the protected place that removing `path` with all it holds would take, or None."""
-        for zone in self.wipe_zones:
-            if reaches(path, zone) or empties(path, zone):
-                return zone.label
+        found = self.wiped.around(path) or self.wiped.emptied(path)
+        if found is not None:
+            return found
         folder, _, last = path.rpartition("/")
         if has_pattern(last) and covers(last, ".."):
             return self.find_wiped(normalise("..", folder or "/"))
@@ -67,17 +73,25 @@ class Places:
 
     def is_lyma(self, path: str) -> bool:
         """Whether `path` lies in Lyma's home."""
-        return any(is_within(path, zone) or empties(path, zone) for zone in self.lyma_zones)
+        return self.lyma.holding(path) is not None
+
+    def is_own(self, path: str) -> bool:
+        """Whether `path` lies in the workspace."""
+        return self.own.holding(path) is not None
 
     def in_homes(self, path: str, *names: str) -> bool:
         """Whether `path` is, or lies in, one of `names` in any home; a pattern that may stand for it counts."""
-        return any(is_within(path, Zone((*home.parts, *name.split("/")), "")) for home in self.homes for name in names)
+        tree = self.trees.get(names)
+        if tree is None:
+            tree = ZoneTree(Zone((*home.parts, *name.split("/")), name) for home in self.homes for name in names)
+            self.trees[names] = tree
+        return tree.holding(path) is not None
 
 
 def _home_zones(home: tuple[str | None, ...]) -> list[Zone]:
     zones = [Zone(home, "a home folder")]
     zones += [Zone((*home, *name.split("/")), "a personal folder") for name in PERSONAL_FOLDERS]
-    zones += [Zone((*home, *name.split("/")), "a folder of credentials or settings") for name in CREDENTIAL_FOLDERS]
+    zones += [Zone((*home, *name.split("/")), CREDENTIALS) for name in CREDENTIAL_FOLDERS]
     return zones
 
 
@@ -89,19 +103,20 @@ def _spellings(path: str) -> dict[str, None]:
 def find_places(home: str, workspace: str, lyma_home: str) -> Places:
     """The protected places of one user and workspace, with every folder that leads to them."""
     zones = [ROOT, *(zone_of(tree, "a top-level tree of the system") for tree in SYSTEM_TREES)]
-    homes = [zone_of(path, "") for path in _spellings(home)] + [zone_of("/root", "")]
+    homes = [zone_of(path) for path in _spellings(home)] + [zone_of("/root")]
     homes += [Zone((parent, None), "") for parent in HOME_PARENTS]
     for zone in homes:
         zones += _home_zones(zone.parts)
     lyma = [zone_of(path, "Lyma's home") for path in _spellings(lyma_home)]
     lyma += [Zone((*zone.parts, ".lyma"), "Lyma's home") for zone in homes]
-    if workspace:
-        zones += [zone_of(path, "the workspace root") for path in _spellings(workspace)]
+    own = [zone_of(path, WORKSPACE) for path in _spellings(workspace)] if workspace else []
     return Places(
         home=os.path.normpath(home),
         workspace=os.path.normpath(workspace) if workspace else "",
         lyma_home=os.path.normpath(lyma_home),
-        wipe_zones=tuple(sorted(dict.fromkeys([*zones, *lyma]), key=lambda zone: len(zone.parts))),
-        lyma_zones=tuple(dict.fromkeys(lyma)),
+        wiped=ZoneTree([*zones, *own, *lyma]),
+        kept=ZoneTree([*zones, *lyma]),
+        lyma=ZoneTree(lyma),
+        own=ZoneTree(own),
         homes=tuple(dict.fromkeys(homes)),
     )

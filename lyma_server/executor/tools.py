@@ -65,6 +65,12 @@ DEVICE_TOOLS = frozenset(
 
 PERMISSION_TOOLS = frozenset({"chmod", "chown", "chgrp", "chattr", "setfacl", "setcap", "xattr", "icacls", "takeown"})
 
+LINK_FOLLOWERS = DELETERS | DEVICE_TOOLS | PERMISSION_TOOLS | frozenset(
+    {"mv", "cp", "ln", "tee", "truncate", "find", "rsync", "tar", "cat", "less", "more", "head", "tail", "base64", "xxd", "od", "hexdump",
+     "strings", "scp", "install", "sed", "awk", "gawk", "grep", "zip", "nc", "curl", "wget", "openssl", "gpg", "tac", "rev", "sort", "nl"}
+)  # fmt: skip
+"""At execve only these have their paths followed through links on the disk: it takes longer than all the rest."""
+
 TAIL_TOOLS = DELETERS | DEVICE_TOOLS | PERMISSION_TOOLS | {"mv", "truncate", "find", "fd", "rsync", "kill", "tee"}
 """Where one of these stands among the arguments of a program that runs others, the rest is judged as a command."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -13,6 +14,7 @@ from lyma_server.executor.evaluation import Machine
 from lyma_server.executor.invocation import Invocation, Scene, program_name
 from lyma_server.executor.places import find_places
 from lyma_server.executor.shell import Unreadable
+from lyma_server.executor.tools import LINK_FOLLOWERS
 from lyma_server.executor.world import ShellEnds, TooComplex, start_world
 
 if TYPE_CHECKING:
@@ -88,11 +90,23 @@ def judge_exec(  # noqa: PLR0913 - the facts that a verdict rests on, each by na
         name = tool or program_name(path)
         words = tuple(argv)
         name, words = _inner_tool(name, words)
-        invocation = Invocation(name, words, Scene((cwd,)))
-        finding = judge_invocation(invocation, find_places(home, workspace, lyma_home))
+        invocation = Invocation(name, words, Scene((cwd,), through_links=name in LINK_FOLLOWERS))
+        reads = name in LINK_FOLLOWERS or _names_secret((*words, cwd), lyma_home)
+        finding = judge_invocation(invocation, find_places(home, workspace, lyma_home), reads=reads)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong while judging, the program does not run
         return _unreadable(f"judging it failed ({type(error).__name__})")
     return _refusal(finding) if finding is not None else ALLOWED
+
+
+_SECRET_NAMES = re.compile(
+    r"\.(?:ssh|gnupg|lyma|netrc|aws|docker|kube|config|password-store)\b|shadow|/proc/|/dev/|/etc/|\.\./"
+)
+
+
+def _names_secret(words: tuple[str, ...], lyma_home: str) -> bool:
+    """Whether any of the words may lead to a secret: a quick look that spares most programs the long one."""
+    text = "\n".join(words)
+    return _SECRET_NAMES.search(text) is not None or lyma_home in text
 
 
 def _inner_tool(name: str, argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -8,10 +8,11 @@ from pathlib import Path
 from lyma_server.executor.languages import UNSEEN_PROGRAM
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
 from lyma_server.executor.marks import DECODED, ENVIRONMENT, NETWORK, STAR, show
-from lyma_server.executor.paths import covers, is_within, takes_everything, zone_of
+from lyma_server.executor.paths import covers, takes_everything
 from lyma_server.executor.redirects import NETWORK_FILES
 from lyma_server.executor.rules.base import Case, asks_for_help
 from lyma_server.executor.tools import SENDERS, is_shell
+from lyma_server.executor.zones import ZoneTree, zone_of
 
 _CHANGES = ("write", "append", "remove", "remove tree", "move", "mode", "mode tree")
 
@@ -32,8 +33,8 @@ def runs_unseen_text(case: Case) -> str | None:
 
 _ACCOUNT_FILES = ("/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers", "/etc/ld.so.preload", "/etc/crontab",
                   "/etc/passwd-", "/etc/shadow-", "/etc/rc.local", "/etc/anacrontab", "/etc/doas.conf")  # fmt: skip
-_ACCOUNT_FOLDERS = tuple(
-    zone_of(path, "")
+_ACCOUNT_FOLDERS = ZoneTree(
+    zone_of(path)
     for path in ("/etc/sudoers.d", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly",
                  "/var/spool/cron", "/etc/pam.d", "/etc/update-motd.d")
 )  # fmt: skip
@@ -45,7 +46,7 @@ def opens_door(case: Case) -> str | None:
         if effect.kind not in ("write", "append"):
             continue
         for path in effect.paths:
-            folder = any(is_within(path, zone) for zone in _ACCOUNT_FOLDERS)
+            folder = _ACCOUNT_FOLDERS.holding(path) is not None
             if (
                 folder
                 or path in _ACCOUNT_FILES
@@ -98,7 +99,7 @@ _SYSTEM_SECRETS = re.compile(
     r"|^/proc/(?!self/environ$)(?!thread-self/environ$)[^/]+/(?:task/[^/]+/)?(?:environ|mem)$|^/proc/kcore$|^/dev/k?mem$|^/var/lib/(?:sss/secrets|secrets)"
 )
 _PUBLIC = re.compile(r"\.pub$|known_hosts|/config$|authorized_keys|/environment$|\.old$|allowed_signers")
-_KEY_FOLDERS = (".gnupg/private-keys-v1.d", ".gnupg/secring.gpg")
+_KEY_FOLDERS = (".ssh", ".gnupg/private-keys-v1.d", ".gnupg/secring.gpg")
 _CREDENTIALS = (".aws/credentials", ".netrc", ".git-credentials", ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".npmrc", ".pypirc",
                 ".config/gcloud", ".azure", ".password-store", ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".bash_history",
                 ".zsh_history")  # fmt: skip
@@ -107,10 +108,10 @@ _CREDENTIALS = (".aws/credentials", ".netrc", ".git-credentials", ".config/gh/ho
 def _is_secret(case: Case, path: str) -> bool:
     if case.places.is_lyma(path) or _SYSTEM_SECRETS.match(path.replace(STAR, "x")):
         return True
-    if case.places.in_homes(path, *_KEY_FOLDERS):
-        return True
-    if not case.places.in_homes(path, ".ssh"):
+    if not case.places.in_homes(path, *_KEY_FOLDERS):
         return False
+    if not case.places.in_homes(path, ".ssh"):
+        return True
     name = path.rpartition("/")[2]
     return not _PUBLIC.search(path) or any(covers(name, key) for key in ("id_rsa", "id_ed25519"))
 
@@ -148,7 +149,7 @@ def sends_secret(case: Case) -> str | None:
 
 _OWN_COMMANDS = re.compile(r"^(?:approve|setup|keys\s+(?:add|remove)|config\s+set|approvals?|revoke|undo)\b")
 _OWN_PACKAGE = re.compile(r"/(?:site|dist)-packages/lyma(?:_server|-[\d.]+|\.|/|$)")
-_PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
+_PACKAGE = ZoneTree([zone_of(str(Path(__file__).resolve().parents[2]))])
 _INSTALLERS = frozenset({"pip", "pip3", "pipx", "uv", "conda", "apt", "apt-get", "brew"})
 
 
@@ -167,10 +168,10 @@ def approves_itself(case: Case) -> str | None:
 
 def changes_lyma(case: Case) -> str | None:
     """Writes to Lyma's home or to its installed code, and taking it away."""
-    package = zone_of(_PACKAGE_FOLDER, "")
     for effect in case.effects:
         if effect.kind in (*_CHANGES, "create") and any(
-            case.places.is_lyma(path) or _OWN_PACKAGE.search(path) or is_within(path, package) for path in effect.paths
+            case.places.is_lyma(path) or _OWN_PACKAGE.search(path) or _PACKAGE.holding(path) is not None
+            for path in effect.paths
         ):
             return show(effect.text)
     removes = case.program in _INSTALLERS and re.search(r"\b(?:uninstall|remove|purge)\b.*\blyma\b(?!-)", case.words)

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from lyma_server.executor.marks import show
-from lyma_server.executor.paths import empties, is_within, zone_of
-from lyma_server.executor.places import SHARED_TREES, Places
+from lyma_server.executor.places import CREDENTIALS, SHARED_TREES, WORKSPACE, Places
 from lyma_server.executor.rules.base import Case, asks_for_help
+from lyma_server.executor.zones import ZoneTree, zone_of
 
 if TYPE_CHECKING:
     from lyma_server.executor.effects import Effect
@@ -20,8 +20,8 @@ _ESSENTIAL = re.compile(
     r"|(?:/usr)?/bin/(?:sh|bash|dash|env|sudo|su|login|mount|systemctl)|(?:/usr)?/sbin/(?:init|sshd)|(?:/usr)?/lib(?:64)?/(?:ld-linux\S*|systemd/systemd|libc\.so\S*))$"
 )
 _KEY_FILES = (".ssh/id_rsa", ".ssh/id_ed25519", ".ssh/id_ecdsa", ".ssh/id_dsa", ".ssh/authorized_keys")
-_BINARIES = tuple(
-    zone_of(path, "")
+_BINARIES = ZoneTree(
+    zone_of(path)
     for path in ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/lib", "/lib", "/usr/libexec")
 )
 _CAPABILITIES = re.compile(
@@ -53,7 +53,7 @@ def removes_all_files(case: Case) -> str | None:
         if effect.kind not in ("remove", "write"):
             continue
         for path in effect.paths:
-            if any(empties(path, zone) for zone in case.places.wipe_zones if zone.label != "the workspace root"):
+            if case.places.kept.emptied(path) is not None:
                 return f"every file in {show(path.rpartition('/')[0] or '/')}"
             if effect.kind == "remove" and (case.places.in_homes(path, *_KEY_FILES) or path in _SENSITIVE):
                 return show(effect.text)
@@ -78,16 +78,13 @@ def breaks_start(case: Case) -> str | None:
 def moves_away(case: Case) -> str | None:
     """A protected place, or all that lies in it, is moved elsewhere."""
     targets = [path for effect in case.effects if effect.kind == "write" for path in effect.paths]
-    home = zone_of(case.places.workspace, "") if case.places.workspace else None
     for effect in case.effects:
         if effect.kind != "move":
             continue
         for path in effect.paths:
             label = case.places.find_wiped(path)
-            inside = home is not None and empties(path, home)
-            stays = inside and (
-                case.program == "git" or (targets and home and all(is_within(target, home) for target in targets))
-            )
+            inside = case.places.own.emptied(path) is not None
+            stays = inside and (case.program == "git" or (targets and all(map(case.places.is_own, targets))))
             if label and not stays:
                 return f"{show(effect.text)} ({label})"
     return None
@@ -109,9 +106,9 @@ def changes_tree_modes(case: Case) -> str | None:
 
 def _may_change(case: Case, path: str, label: str) -> bool:
     """The workspace is the user's own, shared trees are installed into, credentials may be closed to others."""
-    if label == "the workspace root":
+    if label == WORKSPACE:
         return True
-    if label == "a folder of credentials or settings":
+    if label == CREDENTIALS:
         return (
             any(
                 re.fullmatch(r"0?[0-7]00|go[-=][rwxX]*|u[+=][rwxX]+(?:,go[-=][rwxX]*)?", word)
@@ -133,11 +130,7 @@ def opens_or_locks(case: Case) -> str | None:
         for path in effect.paths:
             if path in _SENSITIVE and _reaches_others(mode, path):
                 return f"chmod {mode} {show(effect.text)}"
-            if (
-                _breaks(mode)
-                and case.places.find_wiped(path)
-                and not is_within(path, zone_of(case.places.workspace or "/nowhere", ""))
-            ):
+            if _breaks(mode) and case.places.find_wiped(path) and not case.places.is_own(path):
                 return f"chmod {mode} {show(effect.text)}"
     return None
 
@@ -179,8 +172,6 @@ def sets_user_id(case: Case) -> str | None:
         return None
     for effect in case.effects:
         twins = [twin for path in effect.paths for twin in (path, case.invocation.scene.twins.get(path, path))]
-        if effect.kind in ("mode", "mode tree", "write") and any(
-            is_within(path, zone) for path in twins for zone in _BINARIES
-        ):
+        if effect.kind in ("mode", "mode tree", "write") and any(_BINARIES.holding(path) is not None for path in twins):
             return f"{mode} {show(effect.text)}"
     return None
