@@ -114,7 +114,14 @@ def declare(machine: Machine, world: World, node: Declare) -> Outcome:
 
 def execute(machine: Machine, world: World, argv: tuple[str, ...], *, plain: bool = False) -> Outcome:
     """Run one list of fields. `plain` skips functions and aliases, as `command` and `builtin` do."""
-    machine.step()
+    machine.enter()
+    try:
+        return _dispatch(machine, world, argv, plain=plain)
+    finally:
+        machine.leave()
+
+
+def _dispatch(machine: Machine, world: World, argv: tuple[str, ...], *, plain: bool) -> Outcome:
     name = argv[0]
     if has_pattern(name):
         return _each(machine, world, [(tool, *argv[1:]) for tool in _tools_like(name)] or [("", *argv[1:])])

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 6000
 MAX_DEPTH = 24
+MAX_INSIDE = 60
 MAX_TEXTS = 40
 DEADLINE_S = 2.0
 MAX_ROUNDS = 200
@@ -55,6 +56,7 @@ class Machine:
         self._steps = 0
         self._texts = 0
         self._depth = 0
+        self._inside = 0
         self._deadline = time.monotonic() + DEADLINE_S
 
     def step(self) -> None:
@@ -63,12 +65,25 @@ class Machine:
         if self._steps > MAX_STEPS or time.monotonic() > self._deadline:
             raise TooComplex
 
+    def enter(self) -> None:
+        """One command inside another begins. Raises TooComplex where they nest too deep."""
+        self.step()
+        self._inside += 1
+        if self._inside > MAX_INSIDE:
+            raise TooComplex
+
+    def leave(self) -> None:
+        self._inside -= 1
+
     def run_text(self, world: World, text: str, *, top: bool = False) -> Outcome:
         """Follow program text in the state `world`. Raises Unreadable where it does not parse."""
         self._texts += 1
         if self._texts > MAX_TEXTS or self._depth > MAX_DEPTH:
             raise TooComplex
-        statements = parse(text, trusted=not top)
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TooComplex
+        statements = parse(text, trusted=not top, timeout_s=left)
         self._depth += 1
         try:
             return self.run(world, statements)

@@ -11,6 +11,9 @@ from lyma_server.executor.marks import PATTERNS, deactivate, has_pattern, is_pla
 
 _SELF_ROOT = re.compile(r"/proc/(?:self|thread-self|\d+|<unknown>)(?:/task/[^/]+)?/root(?=/|$)")
 _SELF_CWD = re.compile(r"/proc/(?:self|thread-self)(?:/task/[^/]+)?/cwd(?=/|$)")
+MAX_PATTERN = 1024
+"""A longer pattern is taken to match: working it out takes too long."""
+
 _USUAL_NAMES = ("src", "tests", "docs", "build")
 
 
@@ -37,6 +40,8 @@ def covers(pattern: str, name: str) -> bool:
         return pattern == name
     if name.startswith(".") and pattern[0] != ".":
         return False
+    if len(pattern) > MAX_PATTERN:
+        return True
     return fnmatchcase(name, _as_glob(pattern))
 
 

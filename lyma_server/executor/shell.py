@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import sysconfig
 from functools import lru_cache
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
     from lyma_server.executor.syntax import Statement
 
 TIMEOUT_S = 2.0
+MAX_KNOWN, MAX_KNOWN_TEXT = 256, 2048
 OUTPUT_LIMIT = 8 << 20
 MEMORY_LIMIT = 2 << 30
 MAX_NESTING = 60
+MAX_OPEN, MAX_JOINED = 1000, 2000
+_SYNTAX_ERROR = re.compile(r"(?:<standard input>:)?\d+:\d+: ")
+_BRACKET = re.compile(r"(?P<opens>[({]|\b(?:if|while|until|for|case|select)\b)|[)}]|\b(?:fi|done|esac)\b")
+_LEAVES = frozenset({"Pos", "End", "Position", "ValuePos", "ValueEnd", "Value", "Type", "Op", "OpPos", "Semicolon"})
 _FLAT = frozenset({"Lit", "Word", "CallExpr", "BinaryCmd"})
 _ARGUMENTS = ("--to-json", "-ln", "bash")
-_ENVIRONMENT = {"GOMEMLIMIT": "512MiB", "GOMAXPROCS": "1"}
+_ENVIRONMENT = {"GOMEMLIMIT": "200MiB", "GOMAXPROCS": "1"}
 
 
 class Unreadable(Exception):
@@ -47,7 +53,7 @@ def find_shfmt() -> str:
     raise Unreadable("shfmt, which reads commands, is not installed beside Lyma")
 
 
-def _run_shfmt(text: str) -> Any:
+def _run_shfmt(text: str, timeout_s: float) -> Any:
     from lyma_server.isolation.process import HelperFailed, run_helper_blocking
 
     try:
@@ -56,15 +62,16 @@ def _run_shfmt(text: str) -> Any:
             stdin=text.encode(),
             env=_ENVIRONMENT,
             cwd="/",
-            timeout_s=TIMEOUT_S,
+            timeout_s=timeout_s,
             output_limit=OUTPUT_LIMIT,
             memory_limit=MEMORY_LIMIT,
         )
     except HelperFailed as failed:
         raise Unreadable("it could not be read within the limits of time and memory") from failed
     if result.status != 0:
-        reason = result.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
-        raise Unreadable(f"it does not parse ({reason[0][:200]})", syntax=True)
+        reason = (result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"])[0]
+        syntax = result.status == 1 and _SYNTAX_ERROR.match(reason) is not None
+        raise Unreadable(f"it does not parse ({reason[:200]})" if syntax else "its reader failed", syntax=syntax)
     return json.loads(result.stdout)
 
 
@@ -78,12 +85,15 @@ def _nesting(node: Any) -> int:
         elif isinstance(current, dict):
             level += current.get("Type", "Lit") not in _FLAT
             deepest = max(deepest, level)
-            waiting.extend((child, level) for child in current.values() if isinstance(child, dict | list))
+            waiting.extend((current[name], level) for name in current if name not in _LEAVES)
     return deepest
 
 
-@lru_cache(maxsize=256)
-def parse(text: str, *, trusted: bool = False) -> tuple[Statement, ...]:
+_known: dict[str, tuple[Statement, ...]] = {}
+"""What was read lately: program text is often met again, in another state of the shell."""
+
+
+def parse(text: str, *, trusted: bool = False, timeout_s: float = TIMEOUT_S) -> tuple[Statement, ...]:
     """The statements of `text`. Raises Unreadable, whatever goes wrong.
 
     Text that the evaluation made itself is `trusted` to hold marks and control characters; its size is still limited.
@@ -91,8 +101,35 @@ def parse(text: str, *, trusted: bool = False) -> tuple[Statement, ...]:
     fault = find_fault(text) if not trusted or len(text) > MAX_BYTES else None
     if fault:
         raise Unreadable(f"it holds {fault}")
+    if _opens_too_deep(text):
+        raise Unreadable(f"it nests deeper than {MAX_NESTING} levels")
+    found = _known.get(text)
+    if found is None:
+        found = _read(text, min(timeout_s, TIMEOUT_S))
+        if len(_known) >= MAX_KNOWN:
+            _known.clear()
+        if len(text) <= MAX_KNOWN_TEXT:
+            _known[text] = found
+    return found
+
+
+def _opens_too_deep(text: str) -> bool:
+    """Whether brackets or loops stay open so deep that reading them would cost much memory before it is refused."""
+    if len(text) < MAX_OPEN:
+        return False
+    if text.count("&&") + text.count("||") > MAX_JOINED:
+        return True
+    level = 0
+    for match in _BRACKET.finditer(text):
+        level += 1 if match.lastgroup == "opens" else -1
+        if level > MAX_OPEN:
+            return True
+    return False
+
+
+def _read(text: str, timeout_s: float) -> tuple[Statement, ...]:
     try:
-        document = _run_shfmt(text.replace("\r\n", "\n"))
+        document = _run_shfmt(text.replace("\r\n", "\n"), timeout_s)
         if _nesting(document) > MAX_NESTING:
             raise Unreadable(f"it nests deeper than {MAX_NESTING} levels")
         return statements(document.get("Stmts"))

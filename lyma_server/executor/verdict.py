@@ -99,7 +99,7 @@ def judge_exec(  # noqa: PLR0913 - the facts that a verdict rests on, each by na
 
 
 _SECRET_NAMES = re.compile(
-    r"\.(?:ssh|gnupg|lyma|netrc|aws|docker|kube|config|password-store)\b|shadow|/proc/|/dev/|/etc/|\.\./"
+    r"\.(?:ssh|gnupg|lyma|netrc|aws|docker|kube|config|password-store)\b|shadow|(?<![\w.-])/(?:proc|dev|etc)/|\.\./"
 )
 
 

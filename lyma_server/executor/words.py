@@ -35,7 +35,7 @@ from lyma_server.executor.syntax import (
     Substitution,
     Word,
 )
-from lyma_server.executor.world import Alternatives, World, join, limit
+from lyma_server.executor.world import Alternatives, TooComplex, World, join, limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
 
 MAX_FIELDS = 512
+MAX_BRACE_WORK = 1 << 21
 _ACTIVE = {
     "*": STAR,
     "?": ANY,
@@ -209,8 +210,12 @@ def _expand_braces(text: str) -> list[str]:
     """Every word that the braces of `text` make, from the innermost outwards."""
     done: list[str] = []
     waiting = [text]
+    work = 0
     while waiting:
         current = waiting.pop()
+        work += len(current)
+        if work > MAX_BRACE_WORK:
+            raise TooComplex
         match = _INNERMOST_BRACE.search(current)
         if match is None:
             done.append(current)
