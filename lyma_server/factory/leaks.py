@@ -20,7 +20,7 @@ _SHAPES: Final = (
     ("a password in an address", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,64}:[^\s/:@]{3,128}@"),
     (
         "a secret",
-        r"""(?i)(?:api[_-]?key|secret|token|passw(?:or)?d)["']?\s{0,8}[:=]\s{0,8}["'](?=[^"'\s]{0,199}\d)[^"'\s]{16,200}["']""",
+        r"""(?i)(?:api[_-]?key|secret|token|passw(?:or)?d)\\?["']?\s{0,8}[:=]\s{0,8}\\?["'](?=[^"'\s]{0,199}\d)[^"'\s]{16,200}["']""",
     ),
 )
 _PATTERNS: Final = tuple((name, re.compile(shape)) for name, shape in _SHAPES)
