@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -15,6 +18,7 @@ from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
 from lyma_server.config.presets import EMBEDDED
 from lyma_server.errors import ConfigError, UsageError
+from lyma_server.executor.sessions import CommandSessions
 from lyma_server.protocol.base import evolve
 from lyma_server.protocol.messages import KeyStatus, ProviderStatus
 from lyma_server.router.database import Database
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from lyma_server.config.keys import ResolvedKey
     from lyma_server.config.load import Loaded
     from lyma_server.config.model import ProviderSettings, Settings
+    from lyma_server.executor.run import Commands
     from lyma_server.protocol.messages import AskParams, ModelsResult
     from lyma_server.router.listings import Probe
     from lyma_server.secret import Secret
@@ -50,6 +55,7 @@ class Core:
     router: Router
     agent: Agent
     redactor: Redactor
+    commands: CommandSessions | None = None
 
     def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> Turn:
         """Start a turn on the running event loop.
@@ -92,8 +98,12 @@ class Core:
         return evolve(status, keys=(*status.keys, *missing))
 
     async def close(self) -> None:
-        """End all connections."""
-        await self.router.close()
+        """End all connections and commands."""
+        try:
+            if self.commands is not None:
+                await self.commands.close()
+        finally:
+            await self.router.close()
 
     def _check_named(self, name: str) -> None:
         order = self.loaded.settings.order
@@ -126,8 +136,52 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
     state = State(Database(home.state_db))
     router = Router(_providers(settings, keys), settings, state, launcher=_embedded(settings))
     sessions = SessionStore(home.sessions, settings.sessions.keep_days)
-    agent = Agent(router, sessions, settings.agent, redactor, home.root)
-    return Core(loaded, home, keys, router, agent, redactor)
+    commands = command_sessions(settings, environ, home, redactor, _key_variables(keys))
+    agent = Agent(router, sessions, settings.agent, redactor, home.root, commands)
+    return Core(loaded, home, keys, router, agent, redactor, commands)
+
+
+def command_sessions(
+    settings: Settings, environ: Mapping[str, str], home: Home, redactor: Redactor, key_variables: frozenset[str]
+) -> CommandSessions | None:
+    """What runs the commands of sessions; null where no system supports it (only Linux does)."""
+    if sys.platform != "linux":
+        return None
+    executor = settings.executor
+    user_home = _user_home(environ)
+
+    def make(root: Path) -> Commands:
+        from lyma_server.executor.environment import command_environment
+        from lyma_server.executor.ground import Ground
+        from lyma_server.executor.run import Commands, Manner
+
+        ground = Ground(
+            workspace=root,
+            user_home=user_home,
+            lyma_homes=tuple(dict.fromkeys((home.root, user_home / ".lyma"))),
+            write=executor.write,
+            writable=tuple(_expanded(folder, user_home) for folder in executor.writable),
+            sockets=tuple(_expanded(path, user_home) for path in executor.sockets),
+        )
+        environment = command_environment(
+            environ, key_variables=key_variables, holds_secret=redactor.finds, passed=executor.pass_env
+        )
+        return Commands(ground, Manner(environment, executor.timeout_s, executor.output_limit))
+
+    return CommandSessions(make)
+
+
+def _key_variables(keys: Mapping[str, tuple[ResolvedKey, ...]]) -> frozenset[str]:
+    sources = (key.source for each in keys.values() for key in each)
+    return frozenset(source.removeprefix("env:") for source in sources if source.startswith("env:"))
+
+
+def _user_home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or os.path.expanduser("~")).absolute()  # noqa: PTH111 - Path.home() raises where there is none
+
+
+def _expanded(path: str, user_home: Path) -> Path:
+    return user_home / path[2:] if path.startswith("~/") else Path(path)
 
 
 def _embedded(settings: Settings) -> EmbeddedServer:

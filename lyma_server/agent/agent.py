@@ -12,16 +12,21 @@ from lyma_server.agent.edits import EditBook
 from lyma_server.agent.events import EventStream
 from lyma_server.agent.identifiers import item_identifiers, new_identifier
 from lyma_server.agent.limits import limits_of
-from lyma_server.agent.tools.registry import TOOLS
+from lyma_server.agent.tools.registry import COMMAND_TOOLS, TOOLS
 from lyma_server.agent.turn import Turn
 from lyma_server.errors import UsageError
 from lyma_server.protocol.events import Notice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lyma_server.agent.ports import ChatRouter, Listener, Person, Workspace
     from lyma_server.agent.session import SessionStore
     from lyma_server.agent.sessionlog import SessionLog
+    from lyma_server.agent.tools.base import Tool
     from lyma_server.config.model import AgentSettings
+    from lyma_server.executor.run import Commands
+    from lyma_server.executor.sessions import CommandSessions
     from lyma_server.protocol.messages import AskBudget, AskParams
     from lyma_server.secret import Redactor
 
@@ -30,16 +35,23 @@ TITLE_SOURCE = 4096
 
 
 class Agent:
-    """Holds what turns share. `home` is Lyma's own folder, which no tool may touch."""
+    """Holds what turns share. `home` is Lyma's own folder, which no tool may touch; `commands` null offers no commands."""
 
-    def __init__(
-        self, router: ChatRouter, sessions: SessionStore, settings: AgentSettings, redactor: Redactor, home: Path
+    def __init__(  # noqa: PLR0913, PLR0917 - what all turns share
+        self,
+        router: ChatRouter,
+        sessions: SessionStore,
+        settings: AgentSettings,
+        redactor: Redactor,
+        home: Path,
+        commands: CommandSessions | None = None,
     ) -> None:
         self.router = router
         self.sessions = sessions
         self.settings = settings
         self.redactor = redactor
         self.home = real_path(home)
+        self.commands = commands
 
     def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> Turn:
         """Start a turn on the running event loop.
@@ -70,7 +82,7 @@ class Agent:
             settings=self.settings,
             limits=limits_of(params.budget, self.settings.max_steps),
             bounds=bounds,
-            tools=TOOLS if params.tools and refusal is None else (),
+            tools=self._tools() if params.tools and refusal is None else (),
             refusal=refusal if params.tools else None,
             router=self.router,
             workspace=workspace,
@@ -80,7 +92,15 @@ class Agent:
             log=log,
             edits=EditBook(turn, log, events.emit),
             new_item=item_identifiers(turn),
+            commands=self._commands(log.session, bounds.root) if refusal is None else None,
         )
+
+    def _tools(self) -> tuple[Tool, ...]:
+        return TOOLS if self.commands is None else (*TOOLS, *COMMAND_TOOLS)
+
+    def _commands(self, session: str, root: Path) -> Callable[[], Commands] | None:
+        sessions = self.commands
+        return None if sessions is None else lambda: sessions.of(session, root)
 
     def _bounds(self, root: Path | None) -> tuple[Bounds, str | None]:
         if root is None:

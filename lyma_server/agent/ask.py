@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lyma_server.agent.sessionlog import SessionLog
     from lyma_server.agent.tools.base import Tool
     from lyma_server.config.model import AgentSettings
+    from lyma_server.executor.run import Commands
     from lyma_server.protocol.events import Attempt, StopReason
     from lyma_server.protocol.messages import AskParams
     from lyma_server.router.chat import ChatRequest, ToolCall
@@ -49,6 +50,7 @@ class Ask:
     log: SessionLog
     edits: EditBook
     new_item: Callable[[], str]
+    commands: Callable[[], Commands] | None = None
 
     instructions: str = ""
     messages: list[Message] = field(factory=list)

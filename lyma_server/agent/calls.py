@@ -92,5 +92,6 @@ async def _run(ask: Ask, call: ToolCall, *, cut: bool) -> str:
         edits=ask.edits,
         emit=ask.events.emit,
         new_item=ask.new_item,
+        commands=ask.commands,
     )
     return await tool.run(call.arguments, box)

@@ -142,6 +142,9 @@ class Enclosure:
             packet = self._reports.recv(PACKET)
         except OSError:
             packet = b""
+        if not packet and not self._ready.done():  # why it did not start is still to be told by the supervisor
+            self._loop.remove_reader(self._reports)
+            return
         if not packet:
             self._over()
             return

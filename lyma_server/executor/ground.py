@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from lyma_server.errors import MaskUnavailable
+from lyma_server.errors import ConfigError, MaskUnavailable
 from lyma_server.executor.exec_judge import Place
 from lyma_server.isolation.bwrap import bwrap_arguments
 from lyma_server.isolation.canary import prove_mask
@@ -60,6 +60,9 @@ async def confined_words(ground: Ground) -> list[str]:
 
 def _confinement(ground: Ground) -> Confinement:
     around = survey(ground.workspace, ground.user_home, ground.lyma_homes)
+    for folder in ground.writable:
+        if not folder.is_absolute():
+            raise ConfigError(f"{folder} is no absolute path; write it in full.", key="executor.writable")
     writable = tuple(folder.resolve() for folder in ground.writable)
     bounds = confine(around, write=ground.write, writable=writable, sockets=ground.sockets)
     return evolve(bounds, read_only=(*bounds.read_only, *_own_programs(bounds)))

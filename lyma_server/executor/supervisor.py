@@ -6,7 +6,7 @@ keeps the user's own uid, and can be looked into like any program, or else it co
 When the server is gone its socket closes, and when this process ends the sandbox ends with all that is in it.
 
 Over `control` come `{"place", "sandbox", "keeper"}` once, with the two sockets for the keeper, and then `{"stop": id}`.
-It answers `{"ready": guard}`, `{"failed": why}`, `{"refused": …, "command": id}` and `{"over": why}`.
+It answers `{"ready": guard}` or `{"failed": why}`, and tells `{"refused": …, "command": id}`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lyma_server.executor.identity import Identities
 from lyma_server.isolation import family, frames
 from lyma_server.isolation.guard import Guard, Refusal
 from lyma_server.isolation.keeper import name_of
-from lyma_server.isolation.launch import HelperFailed, collect, launch
+from lyma_server.isolation.launch import HelperFailed, collect, launch, open_exit
 
 if TYPE_CHECKING:
     from lyma_server.isolation.exec_request import ExecRequest
@@ -99,9 +99,14 @@ class Supervisor:
         poll.register(self.control, select.EPOLLIN)
         if self.guard is not None:
             poll.register(self.guard.listener, select.EPOLLIN)
+        ended = None if self.sandbox is None else open_exit(self.sandbox)
+        if ended is not None:
+            poll.register(ended, select.EPOLLIN)
         while True:
             select.select([poll.fileno()], [], [], self._patience())  # to the microsecond, unlike the next line
             ready = dict(poll.poll(0))
+            if ended in ready:
+                return
             if self.guard is not None:
                 self._serve_guard(self.guard, ready.get(self.guard.listener, 0), poll)
             if self.control.fileno() in ready:

@@ -48,6 +48,7 @@ COMMANDS: tuple[Row, ...] = (
     Row("status", "status", "show providers, keys (masked), cooldowns and usage"),
     Row("doctor", "doctor", "check everything, and say how to mend it"),
     Row("check", "check", "say whether the blacklist allows a command"),
+    Row("exec", "exec", "run a command exactly as the agent would"),
     Row("embedded", "embedded", "install the small model that needs no key, or see whether it is there"),
     Row("schema", "schema", "print the editor protocol as JSON Schema"),
     Row("serve", "serve", "speak the editor protocol on stdin and stdout, as lyma-server does"),

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from lyma_server.agent.edits import EditBook
     from lyma_server.agent.ports import Emit, Person, Workspace
     from lyma_server.config.model import AgentSettings
+    from lyma_server.executor.run import Commands
     from lyma_server.secret import Redactor
 
 
 @frozen
 class Toolbox:
-    """What a call may use. `call` is the id of its item, `new_item` names further items, `emit` tells them."""
+    """What a call may use. `call` is the id of its item, `new_item` names further items, `emit` tells them.
+
+    `commands` gives what runs the session's commands, null where none may run.
+    """
 
     call: str
     bounds: Bounds
@@ -30,6 +34,7 @@ class Toolbox:
     edits: EditBook
     emit: Emit
     new_item: Callable[[], str]
+    commands: Callable[[], Commands] | None = None
 
 
 Run: TypeAlias = Callable[[dict[str, Json], Toolbox], Awaitable[str]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lyma_server.agent.tools.changing import DELETE_FILE, EDIT_FILE, WRITE_FILE
+from lyma_server.agent.tools.commands import LIST_COMMANDS, RUN_COMMAND, STOP_COMMAND
 from lyma_server.agent.tools.reading import READ_FILE
 from lyma_server.agent.tools.searching import LIST_FILES, SEARCH
 from lyma_server.router.chat import ToolSpec
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lyma_server.agent.tools.base import Tool
 
 TOOLS: tuple[Tool, ...] = (READ_FILE, LIST_FILES, SEARCH, EDIT_FILE, WRITE_FILE, DELETE_FILE)
+COMMAND_TOOLS: tuple[Tool, ...] = (RUN_COMMAND, LIST_COMMANDS, STOP_COMMAND)
 
 
 def specifications(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
