@@ -10,7 +10,7 @@ import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from lyma_server.errors import HashMismatch, UsageError
+from lyma_server.errors import HashMismatch, LymaError, UsageError
 from lyma_server.factory.bundle import INSTRUCTIONS, MANIFEST, Bundle
 from lyma_server.factory.canonical import HASH, canonical, digest, parse_strictly
 from lyma_server.factory.folder import Demands, Folder, Unfit
@@ -36,13 +36,19 @@ class Store:
         self._root = root
 
     def save(self, bundle: Bundle, provenance: Mapping[str, Json] | None = None) -> None:
-        """Store a bundle, whole or not at all. `provenance` (model, task, time) lies beside it and is not hashed."""
+        """Store a bundle, whole or not at all. `provenance` (model, task, time) lies beside it and is not hashed.
+
+        Raises LymaError where it cannot be stored.
+        """
         name = folder_name(bundle.hash)
-        with self._opened(make=True) as agents, agents.locked():
-            if not self._holds(agents, name, bundle):
-                self._put(agents, name, bundle)
-            if provenance is not None:
-                agents.replace(f"{name}.provenance.json", canonical(dict(provenance)), 0o600)
+        try:
+            with self._opened(make=True) as agents, agents.locked():
+                if not self._holds(agents, name, bundle):
+                    self._put(agents, name, bundle)
+                if provenance is not None:
+                    agents.replace(f"{name}.provenance.json", canonical(dict(provenance)), 0o600)
+        except Unfit as error:
+            raise LymaError(f"The agent cannot be stored in {self._root}: something there {error.problem}.") from error
 
     def load(self, wanted: str) -> Bundle:
         """Read and verify the bundle with this hash, in full.
