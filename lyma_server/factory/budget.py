@@ -129,8 +129,8 @@ class Budget:
 
     def reserve(self, amount: Amount) -> Reservation:
         """Set `amount` aside, here and in every run above. Raises Exhausted where any lacks room or time."""
-        if not _is_within(NOTHING, amount):
-            raise ValueError("an amount is never negative")
+        if not _is_within(amount, amount):
+            raise ValueError("an amount is whole and never negative")
         with self._lock:
             now = self._clock()
             for account in self._accounts:
