@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from lyma_server.executor.identity import Identities, Unrecognisable
+from lyma_server.executor.paths import SEEN_FROM
 from lyma_server.executor.tools import DESTRUCTIVE
 from lyma_server.executor.verdict import judge_exec
 from lyma_server.isolation.guard import Refusal
@@ -36,7 +37,11 @@ class ExecJudge:
             tools: tuple[str | None, ...] = (self._identities.name(request),)
         except Unrecognisable:
             tools = DESTRUCTIVE
-        return next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
+        before = SEEN_FROM.set(request.root)
+        try:
+            return next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
+        finally:
+            SEEN_FROM.reset(before)
 
     def _refusal(self, request: ExecRequest, tool: str | None) -> Refusal | None:
         verdict = judge_exec(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from lyma_server.executor.marks import PATTERNS, deactivate, has_pattern, is_plain, readings
+from lyma_server.isolation.memory import real_path_below
 
 _SELF_ROOT = re.compile(r"/proc/(?:self|thread-self|\d+|<unknown>)(?:/task/[^/]+)?/root(?=/|$)")
 _SELF_CWD = re.compile(r"/proc/(?:self|thread-self)(?:/task/[^/]+)?/cwd(?=/|$)")
@@ -85,8 +87,13 @@ def _split_pattern(path: str) -> tuple[str, str]:
     return "/".join(parts[:first]) or "/", "/".join(parts[first:])
 
 
+SEEN_FROM: ContextVar[int | None] = ContextVar("root of the process that is judged", default=None)
+"""A descriptor of the root folder of a running process, whose links are not those that we see; null for our own."""
+
+
 def _real(path: str) -> str:
+    root = SEEN_FROM.get()
     try:
-        return os.path.realpath(path)
+        return os.path.realpath(path) if root is None else real_path_below(root, path)
     except (OSError, ValueError):
         return path

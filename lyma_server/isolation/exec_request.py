@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from lyma_server.isolation import seccomp
-from lyma_server.isolation.memory import link_target, open_below, read_string, read_strings
+from lyma_server.isolation.memory import DELETED, link_target, open_below, read_string, read_strings
 from lyma_server.isolation.programs import NotAProgram, interpreter, read_head
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ AT_FDCWD: Final = -100
 AT_EMPTY_PATH: Final = 0x1000
 SCRIPTS_IN_SCRIPTS: Final = 5
 """The kernel follows so many interpreters that are scripts themselves."""
-
-DELETED: Final = " (deleted)"
 
 
 @frozen

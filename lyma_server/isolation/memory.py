@@ -19,6 +19,9 @@ AT_ONCE_LIMIT: Final = 1 << 18
 TOTAL_LIMIT: Final = 8 << 20
 """More than the kernel takes for all words together."""
 
+DELETED: Final = " (deleted)"
+"""What the kernel adds to the path of a file that is gone."""
+
 RESOLVE_IN_ROOT: Final = 0x10
 
 
@@ -59,6 +62,23 @@ def open_below(root: int, path: str) -> int:
     how = _How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT)
     name = ctypes.c_char_p(os.fsencode(path))
     return call("openat2", ctypes.c_int(root), name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
+
+
+def real_path_below(root: int, path: str) -> str:
+    """The absolute `path` without links, for a process whose root the descriptor `root` is, as far as it exists."""
+    missing = ""
+    while path not in ("", "/"):
+        try:
+            found = open_below(root, path)
+        except (OSError, ValueError):
+            path, _, name = path.rpartition("/")
+            missing = f"/{name}{missing}"
+            continue
+        try:
+            return link_target(f"/proc/self/fd/{found}").removesuffix(DELETED) + missing
+        finally:
+            os.close(found)
+    return missing or "/"
 
 
 def _pointers(memory: int, address: int) -> list[int]:

@@ -268,3 +268,12 @@ async def test_a_sandbox_that_does_not_start_is_told(home, monkeypatch):
     with pytest.raises(MaskUnavailable, match="the keeper is ill"):
         await commands.run("true")
     await commands.close()
+
+
+async def test_links_in_the_private_tmp_hide_nothing(commands, home):
+    """The folder exists inside only, so the guard must look through the eyes of the command."""
+    (home / "work/go").write_text(f"cd /tmp && ln -s {home.parent} here && env rm -rf here/dev; echo went on\n")
+    run = await commands.run("sh go")
+    assert "went on" in run.output.text()
+    assert (home / ".lyma/config.toml").exists()
+    assert [each.rule for each in run.refusals] == ["fs-wipe"]
