@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from lyma_server.executor.identity import Identities, Unrecognisable
+from lyma_server.executor.identity import LOADERS, Identities, Unrecognisable
 from lyma_server.executor.paths import SEEN_FROM
 from lyma_server.executor.tools import DESTRUCTIVE
 from lyma_server.executor.verdict import judge_exec
+from lyma_server.isolation.exec_request import head_of
 from lyma_server.isolation.guard import Refusal
 
 if TYPE_CHECKING:
     from lyma_server.isolation.exec_request import ExecRequest
+
+
+LOADER_VALUES: Final = frozenset({
+    "--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
+})  # fmt: skip
+"""Options of the loader that a value follows."""
 
 
 @frozen
@@ -33,15 +42,37 @@ class ExecJudge:
         self._identities = identities
 
     def __call__(self, request: ExecRequest) -> Refusal | None:
-        try:
-            tools: tuple[str | None, ...] = (self._identities.name(request),)
-        except Unrecognisable:
-            tools = DESTRUCTIVE
         before = SEEN_FROM.set(request.root)
         try:
-            return next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
+            tools = self._tools(request)
+            refusal = next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
+            return refusal or (self._loaded(request) if is_loader(tools[0]) else None)
         finally:
             SEEN_FROM.reset(before)
+
+    def _tools(self, request: ExecRequest) -> tuple[str | None, ...]:
+        """What the program may be: one tool or none, or any where it cannot be told."""
+        try:
+            return (self._identities.name(request),)
+        except (Unrecognisable, OSError):
+            return DESTRUCTIVE
+
+    def _loaded(self, request: ExecRequest) -> Refusal | None:
+        """Judge the program that a loader is given. It may be found by a search of its own, and is any program then."""
+        words = _after_options(request.argv[1:])
+        if not words:
+            return None
+        with ExitStack() as stack:
+            try:
+                file = request.open(words[0])
+                stack.callback(os.close, file)
+                inner = evolve(request, path=words[0], argv=words, file=file, head=head_of(file))
+            except OSError:
+                inner = evolve(request, path=words[0], argv=words, head=None)
+                tools: tuple[str | None, ...] = DESTRUCTIVE
+            else:
+                tools = self._tools(inner)
+            return next((refusal for tool in tools if (refusal := self._refusal(inner, tool))), None)
 
     def _refusal(self, request: ExecRequest, tool: str | None) -> Refusal | None:
         verdict = judge_exec(
@@ -54,3 +85,14 @@ class ExecJudge:
             lyma_home=self._place.lyma_home,
         )
         return None if verdict.allowed else Refusal(verdict.rule, verdict.part, verdict.reason, verdict.instead)
+
+
+def is_loader(tool: str | None) -> bool:
+    """Whether it runs the program that it is given."""
+    return tool is not None and tool.startswith(LOADERS)
+
+
+def _after_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    while words and words[0].startswith("-"):
+        words = words[2 if words[0] in LOADER_VALUES else 1 :]
+    return words

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import posixpath
 from contextlib import suppress
 from functools import cached_property
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from lyma_server.isolation.exec_request import ExecRequest
 
 FOLDERS: Final = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/bin", "/sbin")
+LOADERS: Final = ("ld-linux", "ld-musl", "ld64.so", "ld.so")
+"""How the names of what loads programs begin; given a program, it runs that."""
+
+LOADER_FOLDERS: Final = ("/lib64", "/lib", "/usr/lib", f"/usr/lib/{platform.machine()}-linux-gnu")
 MULTI_CALL: Final = ("busybox", "toybox", "coreutils")
 """These are the tool that their first word names."""
 
@@ -76,7 +81,8 @@ class Identities:
             called = posixpath.basename(word).removeprefix("-")
             if called in names:
                 return called
-        return next((name for name in (*MULTI_CALL, *sorted(NAMES & names)) if name in names), None)
+        loader = next((name for name in names if name.startswith(LOADERS)), None)
+        return loader or next((name for name in (*MULTI_CALL, *sorted(NAMES & names)) if name in names), None)
 
     def _names(self, request: ExecRequest) -> frozenset[str]:
         status = os.fstat(request.file)
@@ -120,13 +126,20 @@ class Identities:
 
     @cached_property
     def _listed(self) -> list[Tool]:
-        return [tool for tool in self._tools.values() if not NAMES.isdisjoint(tool.names)]
+        return [tool for tool in self._tools.values() if not NAMES.isdisjoint(tool.names) or _is_loader(tool)]
 
 
 def _files(folders: Iterable[str]) -> Iterator[Path]:
     for folder in dict.fromkeys(Path(folder).resolve() for folder in folders):
         with suppress(OSError):
             yield from folder.iterdir()
+    for folder in dict.fromkeys(Path(folder).resolve() for folder in LOADER_FOLDERS):
+        for beginning in LOADERS:
+            yield from folder.glob(f"{beginning}*")
+
+
+def _is_loader(tool: Tool) -> bool:
+    return any(name.startswith(LOADERS) for name in tool.names)
 
 
 def _same(file: int, path: str) -> bool:

@@ -41,6 +41,10 @@ class ExecRequest:
     root: int
     head: bytes | None
 
+    def open(self, path: str) -> int:
+        """Open (O_PATH) what `path` means to the process. Raises OSError where there is no such file."""
+        return open_below(self.root, path if path.startswith("/") else f"{self.cwd}/{path}")
+
 
 def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequest]:
     """What the waiting process asks for: the program, and after it the interpreter where that is a script.
