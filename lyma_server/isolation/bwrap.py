@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from lyma_server.isolation.confinement import ROOT, contains
+from lyma_server.isolation.confinement import is_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,10 +40,10 @@ def bwrap_arguments(confinement: Confinement) -> list[str]:
         *DEVICES,
         *KERNEL,
         *PRIVATE,
+        *_binds("--ro-bind-try", confinement.shown),
         *_binds("--bind", confinement.writable),
         *_binds("--ro-bind-try", confinement.read_only),
         *_hide(confinement.hidden_sockets),
-        *_binds("--bind-try", confinement.shown),
         *_masks(confinement.masked),
     ]
 
@@ -61,7 +61,7 @@ def _privileges(confinement: Confinement) -> Iterator[str]:
 def _pins(folders: Iterable[Path]) -> Iterator[str]:
     """A mount point cannot be renamed, so a new folder cannot take the place of one above the mask."""
     for folder in folders:
-        if not any(contains(private, folder) for private in (ROOT / "tmp", ROOT / "run")):
+        if not is_private(folder):
             yield from ("--bind", str(folder), str(folder))
 
 

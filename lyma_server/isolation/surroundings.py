@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lyma_server.isolation.confinement import Surroundings, contains
+from lyma_server.isolation.confinement import PRIVATE, Surroundings, contains, is_private, outermost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +34,6 @@ CACHES: Final = {
 
 RUN_FILES: Final = ("/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/resolv.conf")
 RESOLVER: Final = Path("/etc/resolv.conf")
-PRIVATE: Final = (Path("/tmp"), Path("/run"))  # noqa: S108 - named, not used
 UNIX_SOCKETS: Final = Path("/proc/net/unix")
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 
@@ -54,8 +54,8 @@ def survey(workspace: Path, user_home: Path, lyma_homes: Iterable[Path]) -> Surr
         shared_git=shared_git,
         caches=tuple(cache_folders(real_home)),
         read_only=(*hook_folders(real_workspace, shared_git), *_own_package(real_workspace)),
-        hidden_sockets=foreign_sockets((*PRIVATE, real_workspace, *homes)),
-        run_files=tuple(run_files()),
+        hidden_sockets=foreign_sockets((*PRIVATE, *homes), real_workspace),
+        run_files=(*run_files(), *own_programs()),
         as_root=os.geteuid() == 0,
     )
 
@@ -104,21 +104,28 @@ def cache_folders(user_home: Path) -> list[Path]:
     return found
 
 
-def foreign_sockets(reachable_or_hidden: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Listening sockets in the file system, apart from those below the given folders."""
+def foreign_sockets(hidden: tuple[Path, ...], workspace: Path) -> tuple[Path, ...]:
+    """Listening sockets in the file system that must be hidden: those below `hidden` folders are, unless in the workspace."""
     try:
         lines = UNIX_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]
     except OSError:
         return ()
     names = {line.split(maxsplit=7)[7] for line in lines if len(line.split(maxsplit=7)) == 8}
     found = {Path(name).resolve() for name in names if name.startswith("/") and _is_socket(name)}
-    return tuple(sorted(path for path in found if not any(contains(folder, path) for folder in reachable_or_hidden)))
+    reachable = (path for path in found if contains(workspace, path) or not any(contains(at, path) for at in hidden))
+    return tuple(sorted(reachable))
 
 
 def run_files() -> list[Path]:
     """Which parts of /run programs cannot do without; no socket is among them."""
     wanted = [*RUN_FILES, str(RESOLVER.resolve())]
     return [Path(name) for name in dict.fromkeys(wanted) if name.startswith("/run/") and Path(name).exists()]
+
+
+def own_programs() -> list[Path]:
+    """Our interpreter and our code where they lie in a folder that commands have their own of."""
+    places = outermost(tuple(Path(place).resolve() for place in (sys.prefix, sys.base_prefix, PACKAGE)))
+    return [place for place in places if is_private(place) and place not in PRIVATE]
 
 
 def _own_package(workspace: Path) -> list[Path]:

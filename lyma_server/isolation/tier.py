@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import secrets
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
 from lyma_server.errors import MaskUnavailable
-from lyma_server.isolation.bwrap import bwrap_arguments
+from lyma_server.isolation import enter
+from lyma_server.isolation.bwrap import ROOT_CAPABILITIES, bwrap_arguments
+from lyma_server.isolation.enter import OWN_RUNTIME
+from lyma_server.isolation.grants import Files
+from lyma_server.isolation.landlock import SCOPES_SINCE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from lyma_server.isolation.confinement import Confinement
+    from lyma_server.isolation.enter import Runtime
     from lyma_server.isolation.probe import Means
 
-SCRATCH: Final = "/tmp"  # noqa: S108 - private in there
+TEMPORARY: Final = "/tmp"  # noqa: S108 - private in there, or only a folder of it is open
+HOOKS: Final = "hooks"
+CAPABILITIES: Final = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "SETGID": 6, "SETUID": 7}
+"""From include/uapi/linux/capability.h, those that root keeps."""
+
+WEAKER: Final = (
+    "Commands are confined by Landlock alone, since {hindrance}. They cannot list the folders above Lyma's home or make "
+    "files directly in them, have their temporary files in $TMPDIR only, no terminals and no Unix sockets."
+)
+SIGNALS_OPEN: Final = "This kernel cannot keep the signals of commands from your other programs; Linux 6.12 can."
+HOOKS_OPEN: Final = "Commands can change the git hooks of the workspace."
+ALL_SOCKETS_OPEN: Final = (
+    "Here a single socket cannot be let in, so `executor.sockets` lets commands reach every Unix socket that you can."
+)
+ABSTRACT_OPEN: Final = (
+    "Here `executor.sockets` also lets commands reach every abstract socket; Linux 6.12 can keep them."
+)
 
 
 @frozen
@@ -24,7 +47,8 @@ class Enclosure:
 
     The first process of these words is the life of all that runs in it: when it is killed, all of it ends. File
     descriptors that it inherits reach the program. `environment` is what every command needs to see beside its own: the
-    private folder for temporary files, which is made and removed with the enclosure. `notices` are for a person to read.
+    private folder for temporary files, which is made and removed with the enclosure. So each enclosure is started once.
+    `notices` are for a person to read.
     """
 
     words: tuple[str, ...]
@@ -32,13 +56,59 @@ class Enclosure:
     notices: tuple[str, ...] = ()
 
 
-def enclose(means: Means, confinement: Confinement) -> Enclosure:
+def enclose(means: Means, confinement: Confinement, runtime: Runtime = OWN_RUNTIME) -> Enclosure:
     """The strongest enclosure that the machine has. It is not proven yet: `canary.prove_mask` must see that it holds.
 
     Raises MaskUnavailable where the machine has no means to confine.
     """
     if means.bwrap is not None:
-        return Enclosure((str(means.bwrap), *bwrap_arguments(confinement)), {"TMPDIR": SCRATCH})
+        limits, notices = _beside_bwrap(means.landlock, confinement)
+        words = (str(means.bwrap), *bwrap_arguments(confinement), *enter.words(limits, runtime))
+        return Enclosure(words, {"TMPDIR": TEMPORARY}, notices)
+    if means.landlock:
+        limits, notices = _landlock_alone(means, confinement)
+        return Enclosure(enter.words(limits, runtime), {"TMPDIR": limits["files"]["scratch"]}, notices)
     raise MaskUnavailable(
         f"Lyma's home could not be hidden from commands, so none runs: {means.hindrance}.", reason="no_means"
     )
+
+
+def _beside_bwrap(landlock: int, confinement: Confinement) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Its network is the host's, and with it the abstract sockets are: those Landlock keeps within, or none can be made."""
+    scoped = landlock >= SCOPES_SINCE
+    notices = (ABSTRACT_OPEN,) if confinement.sockets and not scoped else ()
+    return _limits(landlock, None, deny_sockets=not scoped and not confinement.sockets), notices
+
+
+def _landlock_alone(means: Means, confinement: Confinement) -> tuple[dict[str, Any], tuple[str, ...]]:
+    files = Files(
+        masked=_names(confinement.masked),
+        writable=_names(confinement.writable),
+        everywhere=confinement.write == "everywhere",
+        read_only=_names(path for path in confinement.read_only if path.name != HOOKS),
+        shown=_names(path.resolve() for path in confinement.shown),
+        scratch=f"{TEMPORARY}/lyma-{secrets.token_hex(8)}",
+    )
+    limits = _limits(means.landlock, files, deny_sockets=not confinement.sockets)
+    if confinement.as_root:
+        limits["capabilities"] = [CAPABILITIES[name] for name in ROOT_CAPABILITIES]
+    notices = (
+        WEAKER.format(hindrance=means.hindrance),
+        *((SIGNALS_OPEN,) if means.landlock < SCOPES_SINCE else ()),
+        *((HOOKS_OPEN,) if any(path.name == HOOKS for path in confinement.read_only) else ()),
+        *((ALL_SOCKETS_OPEN,) if confinement.sockets else ()),
+    )
+    return limits, notices
+
+
+def _limits(abi: int, files: Files | None, *, deny_sockets: bool) -> dict[str, Any]:
+    return {
+        "abi": abi,
+        "files": files._asdict() if files else None,
+        "deny_sockets": deny_sockets,
+        "capabilities": [] if files else None,
+    }
+
+
+def _names(paths: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(map(str, paths))

