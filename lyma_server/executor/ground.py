@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from lyma_server.errors import ConfigError, MaskUnavailable
+from lyma_server.errors import ConfigError
 from lyma_server.executor.exec_judge import Place
-from lyma_server.isolation.bwrap import bwrap_arguments
 from lyma_server.isolation.canary import prove_mask
-from lyma_server.isolation.confinement import confine, contains
-from lyma_server.isolation.probe import Means, probe
-from lyma_server.isolation.surroundings import PACKAGE, survey
+from lyma_server.isolation.confinement import confine
+from lyma_server.isolation.probe import probe
+from lyma_server.isolation.surroundings import survey
+from lyma_server.isolation.tier import enclose
 
 if TYPE_CHECKING:
-    from lyma_server.isolation.confinement import Confinement, Write
+    from pathlib import Path
 
-PRIVATE: Final = (Path("/tmp"), Path("/run"))  # noqa: S108 - what is empty inside
+    from lyma_server.isolation.confinement import Confinement, Write
+    from lyma_server.isolation.tier import Fence
 
 AS_FIRST: Final = ("--as-pid-1",)
 """What follows is the first process of its namespace, which nobody inside can signal."""
@@ -43,19 +42,19 @@ class Ground:
         return Place(str(self.user_home), str(self.workspace), str(self.lyma_homes[0]))
 
 
-async def confined_words(ground: Ground) -> list[str]:
-    """The words to put before a program so that it runs confined.
+async def fence_for(ground: Ground) -> Fence:
+    """The words to put before a program so that it runs confined, and what belongs to them.
 
     Raises MaskUnavailable, with the remedy, where Lyma's home cannot be kept from commands; ConfigError for a folder that
     may not be writable.
     """
     confinement = await asyncio.to_thread(_confinement, ground)
     means = await probe()
-    if means.bwrap is None:
-        raise _no_means(means)
-    words = [str(means.bwrap), *bwrap_arguments(confinement)]
-    await prove_mask(words, confinement)
-    return [words[0], *AS_FIRST, *words[1:]]
+    fence = enclose(means, confinement)
+    await prove_mask(fence.words, confinement)
+    if means.tier != "bwrap":
+        return fence
+    return evolve(fence, words=(fence.words[0], *AS_FIRST, *fence.words[1:]))
 
 
 def _confinement(ground: Ground) -> Confinement:
@@ -64,22 +63,4 @@ def _confinement(ground: Ground) -> Confinement:
         if not folder.is_absolute():
             raise ConfigError(f"{folder} is no absolute path; write it in full.", key="executor.writable")
     writable = tuple(folder.resolve() for folder in ground.writable)
-    bounds = confine(around, write=ground.write, writable=writable, sockets=ground.sockets)
-    return evolve(bounds, read_only=(*bounds.read_only, *_own_programs(bounds)))
-
-
-def _own_programs(bounds: Confinement) -> list[Path]:
-    """Our interpreter and package, where they lie in a folder that is empty inside."""
-    needed = dict.fromkeys(Path(place).resolve() for place in (sys.prefix, sys.base_prefix, PACKAGE))
-    return [
-        place
-        for place in needed
-        if any(contains(folder, place) for folder in PRIVATE)
-        and not any(contains(folder, place) for folder in bounds.writable)
-    ]
-
-
-def _no_means(means: Means) -> MaskUnavailable:
-    return MaskUnavailable(
-        f"Commands cannot be confined on this machine, so none runs: {means.hindrance}.", remedy=means.hindrance
-    )
+    return confine(around, write=ground.write, writable=writable, sockets=ground.sockets)

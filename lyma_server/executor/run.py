@@ -18,9 +18,10 @@ from attrs import define, field, frozen
 
 from lyma_server.errors import CommandForbidden, ToolError
 from lyma_server.executor.enclosure import Enclosure, Process, open_enclosure
-from lyma_server.executor.ground import Ground, confined_words
+from lyma_server.executor.ground import Ground, fence_for
 from lyma_server.executor.output import HeadAndTail, Reader
 from lyma_server.executor.verdict import judge
+from lyma_server.isolation.tier import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +94,8 @@ class Commands:
         self._listed: deque[Command] = deque()
         self.notices: list[str] = []
         """Sentences for the person that were not told yet."""
+        self._told: set[str] = set()
+        self._environment = {**manner.environment, "TMPDIR": TEMPORARY}
 
     async def run(
         self,
@@ -130,7 +133,7 @@ class Commands:
         await self.check(text, cwd)
         enclosure = await self._open()
         words = [_shell(), *SHELL_OPTIONS, text]
-        process = await enclosure.start(words, self.manner.environment, str(cwd))
+        process = await enclosure.start(words, self._environment, str(cwd))
         self._numbers += 1
         command = Command(self._numbers, text, process, HeadAndTail(self.manner.output_limit), background)
         _Drain(command, on_text, on_bytes)
@@ -148,7 +151,7 @@ class Commands:
             home=place.home,
             workspace=place.workspace,
             lyma_home=place.lyma_home,
-            env=self.manner.environment,
+            env=self._environment,
         )
         if not verdict.allowed:
             raise CommandForbidden(
@@ -186,8 +189,11 @@ class Commands:
                 self.notices.append(
                     "The sandbox of the commands had ended; a new one was started, without what ran in it."
                 )
-            words = await confined_words(self.ground)
-            self._enclosure = await open_enclosure(words, self.ground.place)
+            fence = await fence_for(self.ground)
+            self._environment = {**self.manner.environment, **fence.environment}
+            self._enclosure = await open_enclosure(fence.words, self.ground.place)
+            self.notices += [notice for notice in fence.notices if notice not in self._told]
+            self._told.update(fence.notices)
             if self._enclosure.guard != "on":
                 self.notices.append(_without_guard(self._enclosure.guard))
             return self._enclosure

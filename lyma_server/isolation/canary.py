@@ -1,4 +1,4 @@
-"""Proves, from inside, that an enclosure holds: above all the mask on Lyma's home. Without a proof no command runs."""
+"""Proves, from inside, that a fence holds: above all the mask on Lyma's home. Without a proof no command runs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
 def _unproven(reason: str) -> MaskUnavailable:
     return MaskUnavailable(
         f"Lyma's home could not be hidden from commands, so none runs ({reason}); `lyma doctor` says how to mend it.",
-        reason="not_proven",
+        remedy="Run `lyma doctor`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the canary tries from inside an enclosure: everything here must fail. Standard library only, run as a program.
+"""What the canary tries from inside a fence: everything here must fail. Standard library only, run as a program.
 
 Its one argument is JSON: `proof` is what to say where all failed, `masked` are folders, `sentinels` files in them, `temporary`
 a file of /tmp outside, `disks` block devices outside, `sockets` addresses outside where somebody listens (an abstract one

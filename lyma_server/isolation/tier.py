@@ -42,12 +42,12 @@ ABSTRACT_OPEN: Final = (
 
 
 @frozen
-class Enclosure:
+class Fence:
     """`words` start a program confined; the program and its own words come after them.
 
     The first process of these words is the life of all that runs in it: when it is killed, all of it ends. File
     descriptors that it inherits reach the program. `environment` is what every command needs to see beside its own: the
-    private folder for temporary files, which is made and removed with the enclosure. So each enclosure is started once.
+    private folder for temporary files, which is made and removed with what runs in it. So one fence is not started twice at a time.
     `notices` are for a person to read.
     """
 
@@ -56,20 +56,20 @@ class Enclosure:
     notices: tuple[str, ...] = ()
 
 
-def enclose(means: Means, confinement: Confinement, runtime: Runtime = OWN_RUNTIME) -> Enclosure:
-    """The strongest enclosure that the machine has. It is not proven yet: `canary.prove_mask` must see that it holds.
+def enclose(means: Means, confinement: Confinement, runtime: Runtime = OWN_RUNTIME) -> Fence:
+    """The strongest fence that the machine has. It is not proven yet: `canary.prove_mask` must see that it holds.
 
     Raises MaskUnavailable where the machine has no means to confine.
     """
     if means.bwrap is not None:
         limits, notices = _beside_bwrap(means.landlock, confinement)
         words = (str(means.bwrap), *bwrap_arguments(confinement), *enter.words(limits, runtime))
-        return Enclosure(words, {"TMPDIR": TEMPORARY}, notices)
+        return Fence(words, {"TMPDIR": TEMPORARY}, notices)
     if means.landlock:
         limits, notices = _landlock_alone(means, confinement)
-        return Enclosure(enter.words(limits, runtime), {"TMPDIR": limits["files"]["scratch"]}, notices)
+        return Fence(enter.words(limits, runtime), {"TMPDIR": limits["files"]["scratch"]}, notices)
     raise MaskUnavailable(
-        f"Lyma's home could not be hidden from commands, so none runs: {means.hindrance}.", reason="no_means"
+        f"Lyma's home could not be hidden from commands, so none runs: {means.hindrance}.", remedy=means.hindrance
     )
 
 

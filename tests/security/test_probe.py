@@ -100,11 +100,11 @@ async def session(work, home, lyma):
     means = await probe.probe()
     try:
         bounds = confine(survey(Path(work), Path(home), [Path(lyma)]))
-        enclosure = enclose(means, bounds)
-        await canary.prove_mask(enclosure.words, bounds)
+        fence = enclose(means, bounds)
+        await canary.prove_mask(fence.words, bounds)
     except LymaError as error:
         return {"tier": means.tier, "kind": error.kind, "message": error.message}
-    ran = await run_helper([*enclosure.words, "/bin/sh", "-c", f"echo in; cat {lyma}/config.toml"], env={}, cwd=work)
+    ran = await run_helper([*fence.words, "/bin/sh", "-c", f"echo in; cat {lyma}/config.toml"], env={}, cwd=work)
     return {"tier": means.tier, "said": ran.stdout.decode(), "complained": ran.stderr.decode()}
 
 print(json.dumps(asyncio.run(session(*sys.argv[1:]))))

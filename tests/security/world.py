@@ -90,14 +90,14 @@ class World:
         return [*self.drop, *self.enclose(bounds).words]
 
     async def run(self, script: str, bounds=None, *, arguments=(), environment=()) -> tuple[int, str]:
-        enclosure = self.enclose(bounds)
-        given = {"PATH": PATH, "HOME": str(self.home), **enclosure.environment, **dict(environment)}
-        words = [*self.drop, *enclosure.words, "/bin/sh", "-c", script, "sh", *map(str, arguments)]
+        fence = self.enclose(bounds)
+        given = {"PATH": PATH, "HOME": str(self.home), **fence.environment, **dict(environment)}
+        words = [*self.drop, *fence.words, "/bin/sh", "-c", script, "sh", *map(str, arguments)]
         result = await run_helper(words, env=given, cwd=self.work, timeout_s=30)
         return result.status, (result.stdout + result.stderr).decode()
 
     async def run_each(self, scripts: list[str]) -> dict[str, tuple[int, str]]:
-        """Each in a shell of its own, all in one enclosure."""
+        """Each in a shell of its own, all in one fence."""
         each = 'for s do echo "@@$s@@"; sh -c "$s" 2>&1 </dev/null; echo "@@$?"; done'
         _, said = await self.run(each, arguments=scripts)
         parts = said.split("@@")[1:]

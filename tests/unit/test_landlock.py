@@ -184,8 +184,8 @@ ALONE = Means(bwrap=None, hindrance="bubblewrap is not installed", landlock=7, e
 BESIDE = Means(bwrap=Path("/usr/bin/bwrap"), hindrance="", landlock=7, exec_guard=True)
 
 
-def limits(enclosure) -> dict:
-    return json.loads(enclosure.words[-2])
+def limits(fence) -> dict:
+    return json.loads(fence.words[-2])
 
 
 def test_alone_it_is_asked_for_all():
@@ -205,10 +205,10 @@ def test_root_keeps_what_it_keeps_under_bubblewrap():
 
 @pytest.mark.parametrize(("abi", "denied"), [(0, True), (5, True), (6, False)])
 def test_beside_bubblewrap_it_keeps_abstract_sockets_or_there_are_none(abi, denied):
-    enclosure = enclose(evolve(BESIDE, landlock=abi), confine(AROUND))
-    assert limits(enclosure) == {"abi": abi, "files": None, "deny_sockets": denied, "capabilities": None}
-    assert enclosure.environment == {"TMPDIR": "/tmp"}
-    assert enclosure.notices == ()
+    fence = enclose(evolve(BESIDE, landlock=abi), confine(AROUND))
+    assert limits(fence) == {"abi": abi, "files": None, "deny_sockets": denied, "capabilities": None}
+    assert fence.environment == {"TMPDIR": "/tmp"}
+    assert fence.notices == ()
 
 
 def test_a_person_is_told_what_is_weaker():
