@@ -1,7 +1,7 @@
 """The log of who approved, revoked and ran what: append-only, each line bound to the one before it, on the disk at once.
 
-It shows that a line was changed, inserted or taken from the middle. It cannot show that the end was cut off, nor hold
-against someone who may write Lyma's home and makes the whole chain anew.
+It shows that a line before the last was changed, inserted or taken out. It cannot show that the last one was changed or the
+end cut off, nor hold against someone who may write Lyma's home and makes the whole chain anew.
 """
 
 from __future__ import annotations
