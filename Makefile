@@ -1,6 +1,7 @@
 # Two commands for a fresh machine: `make demo` and `make test`. Everything lives in $(VENV); nothing else is touched.
 PYTHON ?= python3
 VENV ?= .venv
+BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 DEMO_PROMPT ?= In one sentence, what is a rate limit?
 
@@ -40,8 +41,14 @@ lint: $(VENV)/.development  ## style, types, layers, spelling
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-bench: $(VENV)/.development  ## ratios against bare Python and bare pygls, measured side by side
-	$(BIN)/python bench/run.py
+bench: $(VENV)/.development  ## ratios against bare Python, bare pygls, the bare SDK and LiteLLM's Router, measured side by side
+	@$(MAKE) --no-print-directory $(BENCH_VENV)/.created || echo "LiteLLM cannot be had here, so the comparison with it is left out"
+	$(BIN)/python bench/run.py $(BENCHMARKS)
+
+$(BENCH_VENV)/.created: requirements/bench.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	@touch $@
 
 protocol: $(VENV)/.development  ## write protocol.md's tables from the wire types
 	$(BIN)/python -m lyma_server.protocol.render
@@ -49,6 +56,7 @@ protocol: $(VENV)/.development  ## write protocol.md's tables from the wire type
 lock:  ## renew the lock files (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --group lint pyproject.toml -o requirements/development.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group bench -o requirements/bench.txt
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

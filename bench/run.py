@@ -1,10 +1,16 @@
-"""Run every benchmark and print the table; with `--json FILE` also write the figures."""
+"""Run the benchmarks, or those that are named, and print the tables.
+
+With `--json FILE` also write the figures; with `--document` put the tables into docs/performance.md.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from attrs import asdict
@@ -12,20 +18,63 @@ from attrs import asdict
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import measure, startup
+from bench.router import contest
 
-BENCHMARKS = (startup.figures,)
+BENCHMARKS = {"startup": startup.report, "router": contest.report}
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 def main() -> int:
-    """Print the table; 1 when a target is missed."""
+    """Print the tables; 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all where none is named")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--document", action="store_true", help="put the tables into docs/performance.md")
     options = parser.parse_args()
-    figures = [figure for benchmark in BENCHMARKS for figure in benchmark()]
-    print(measure.table(figures))
+    unknown = set(options.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    reports = [BENCHMARKS[name]() for name in options.names or BENCHMARKS]
+    figures = [figure for report in reports for figure in report.figures]
+    text = "\n\n".join([measure.table(figures), *(report.table for report in reports if report.table)])
+    print(text)
     if options.json:
         options.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=1) + "\n", encoding="utf-8")
+    if options.document:
+        document(text)
     return 0 if all(figure.holds for figure in figures) else 1
+
+
+def document(text: str) -> None:
+    """Put what was measured, with the date, the machine and the versions, between the marks of the document."""
+    before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    measured = f"{BEGIN}\n{_circumstances()}\n\n{text}\n{END}"
+    DOCUMENT.write_text(before + measured + after, encoding="utf-8")
+
+
+def _circumstances() -> str:
+    processor = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
+    packages = ", ".join(f"{name} {_version(name)}" for name in ("anthropic", "openai", "httpx2", "pygls"))
+    return f"{time.strftime('%Y-%m-%d')}, {processor}, Python {platform.python_version()}, {packages}."
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(none)"
 
 
 if __name__ == "__main__":

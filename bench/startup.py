@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.measure import Figure, compare
+from bench.measure import Figure, Report, compare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,12 @@ def initialize(command: list[str], environ: dict[str, str]) -> None:
         raise RuntimeError(f"{command} did not answer")
 
 
-def figures() -> Iterator[Figure]:
-    """Each start-up figure of the design."""
+def report() -> Report:
+    """Each start-up figure."""
+    return Report(figures=tuple(_figures()))
+
+
+def _figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as home:
         environ = os.environ | {"HOME": home, "LYMA_HOME": f"{home}/.lyma", "PYTHONPATH": str(ROOT)}
         python = sys.executable

@@ -1,0 +1,34 @@
+"""The benchmarks themselves: they run, and what they print is what they measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench import measure
+from bench.router import contest
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_every_kind_of_call_is_made_by_both(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setattr(contest, "ROUNDS", 2)
+    monkeypatch.setattr(contest, "BATCHES", dict.fromkeys(contest.BATCHES, 1))
+    monkeypatch.setattr(contest, "LITELLM", tmp_path / "none")
+    report = contest.report()
+    assert len(report.figures) == 4
+    assert all(figure.ours_ms > 0 and figure.theirs_ms > 0 for figure in report.figures)
+    assert "LiteLLM" not in report.table
+    assert report.table.startswith("| side by side | bare openai SDK | Lyma |\n")
+
+
+def test_a_figure_is_the_median_of_its_pairs() -> None:
+    pairs = [(1.0, 2.0), (9.0, 3.0), (4.0, 4.0)]
+    ratio = measure.figure("a", pairs, target=1.0)
+    difference = measure.figure("b", pairs, target=-0.5, unit="ms more", runs=30)
+    assert (ratio.value, ratio.ours_ms, ratio.theirs_ms, ratio.holds) == (1.0, 4.0, 3.0, True)
+    assert (difference.value, difference.holds) == (0.0, False)
+    assert measure.table([ratio, difference]).splitlines()[2:] == [
+        "| a | 1.00 x | 1.00 x | yes | 4.00 | 3.00 | 3 |",
+        "| b | +0.00 ms | -0.50 ms | no | 4.00 | 3.00 | 30 |",
+    ]
