@@ -4,6 +4,8 @@ VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 DEMO_PROMPT ?= In one sentence, what is a rate limit?
+override DEMO_PROMPT := $(value DEMO_PROMPT)
+export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
 .PHONY: demo test test-all lint bench live lock protocol clean
 
@@ -11,20 +13,22 @@ $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv is missing; run: sudo apt install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@touch $@
+	@: > $@
 
 $(VENV)/.runtime: requirements/runtime.txt pyproject.toml $(VENV)/.created
+	@echo "Fetching what Lyma needs into $(VENV); this takes about half a minute."
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	@touch $@
+	@: > $@
 
 $(VENV)/.development: requirements/development.txt $(VENV)/.runtime
+	@echo "Fetching what the tests need into $(VENV); this takes about a minute."
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/development.txt
-	@touch $@
+	@: > $@
 
 demo: $(VENV)/.runtime  ## a real answer from the embedded model, no key needed
 	$(BIN)/lyma embedded install
-	$(BIN)/lyma ask --provider embedded "$(DEMO_PROMPT)"
+	$(BIN)/lyma ask --provider embedded "$$DEMO_PROMPT"
 
 test: $(VENV)/.development  ## everything that needs no root and no system package
 	$(BIN)/lyma embedded install
