@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from lyma_server.router.listings import Probe
     from lyma_server.secret import Secret
 
+NO_SUCH_PROGRAM = 127
+"""What a shell ends with then."""
 KEY_COMMAND_S = 60
 """A password manager may have to ask its owner first."""
 
@@ -110,12 +112,14 @@ class Core:
         if name not in order:
             raise UsageError(f"There is no provider {name[:40]!r} in your order ({', '.join(order)}).")
         if not usable(self.keys[name]):
-            problems = "; ".join(key.problem for key in self.keys[name] if key.problem)
-            raise ConfigError(f"{name} has no key that can be used: {problems.rstrip('.')}.")
+            raise ConfigError(f"{self._complaint(name)}; run `lyma keys add {name}`.")
 
     def _complaints(self) -> str:
-        problems = [key.problem.rstrip(".") for keys in self.keys.values() for key in keys if key.problem]
-        return "; ".join(dict.fromkeys(problems)) or "none is configured"
+        return "; ".join(map(self._complaint, self.loaded.settings.order)) or "none is configured"
+
+    def _complaint(self, name: str) -> str:
+        complaints = dict.fromkeys(key.complaint for key in self.keys[name] if key.problem)
+        return f"{name} has no key that can be used ({'; '.join(complaints)})"
 
 
 def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Core:
@@ -212,9 +216,10 @@ def run_key_command(command: str, environ: Mapping[str, str]) -> str:
 
     result = run_helper_blocking(["/bin/sh", "-c", command], env=environ, timeout_s=KEY_COMMAND_S)
     if result.status != 0:
-        raise ConfigError(
-            f"the command for a key ended with status {result.status}", detail=result.stderr.decode(errors="replace")
+        told = (
+            "there is no such program" if result.status == NO_SUCH_PROGRAM else f"it ended with status {result.status}"
         )
+        raise ConfigError(told, detail=result.stderr.decode(errors="replace"))
     return result.stdout.decode(errors="replace")
 
 

@@ -22,12 +22,17 @@ _COMMAND: Final = "cmd:"
 
 @frozen
 class ResolvedKey:
-    """A key, or else the sentence that says why there is none. `source` says where it stands, and gives nothing away."""
+    """A key, or else a clause that says why there is none. `source` says where it stands, and gives nothing away."""
 
     secret: Secret | None
     account: str | None
     source: str
     problem: str | None = None
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with this key, and which one it is."""
+        return f"{self.source}: {self.problem}" if self.source else self.problem or ""
 
 
 def resolve_keys(
@@ -64,14 +69,13 @@ def describe(key: KeySettings) -> str:
 
 def _keys_of(name: str, settings: Settings, resolver: _Resolver) -> Iterator[ResolvedKey]:
     provider = settings.providers[name]
-    for number, key in enumerate(provider.keys, 1):
+    for key in provider.keys:
         for value, problem in resolver.values(key):
             fault = problem or _fault(value)
-            sentence = f"Key {number} of {name} cannot be used: {fault}." if fault else None
-            yield ResolvedKey(None if fault else Secret(value), key.account, describe(key), sentence)
+            yield ResolvedKey(None if fault else Secret(value), key.account, describe(key), fault or None)
     if not provider.keys and needs_key(name, provider.base_url):
         variable = PRESETS[name].key_variable
-        yield ResolvedKey(None, None, "", f"{name} has no key; set {variable} or run `lyma keys add {name}`.")
+        yield ResolvedKey(None, None, "", f"no key is configured, and {variable} is not set")
 
 
 @frozen
@@ -92,7 +96,7 @@ class _Resolver:
 
     def _from_variable(self, name: str) -> list[tuple[str, str]]:
         values = [part.strip() for part in self.environ.get(name, "").split(",") if part.strip()]
-        return [(value, "") for value in values] or [("", f"the variable {name} is not set")]
+        return [(value, "") for value in values] or [("", "the variable is not set")]
 
     def _from_command(self, command: str) -> tuple[str, str]:
         if command not in self.outputs:

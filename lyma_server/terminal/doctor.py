@@ -129,7 +129,7 @@ def _keys(core: Core) -> Iterator[Finding]:
             yield Finding("ok", f"{name} needs no key")
         for key in keys:
             if key.secret is None:
-                yield Finding("bad", f"{name}: {key.problem}", f"lyma keys add {name}")
+                yield Finding("bad", f"{name}: {key.complaint}", f"lyma keys add {name}")
             else:
                 yield Finding("ok", f"{name} key {key.secret.masked} from {key.source}")
     for notice in core.loaded.notices:

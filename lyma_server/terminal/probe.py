@@ -9,13 +9,12 @@ from lyma_server.errors import LymaError
 
 async def probe(provider: str) -> str | None:
     """Ask for the models of a configured provider. Returns the sentence that says what is wrong, null if nothing is."""
-    from lyma_server.compose import build_core
+    from lyma_server.compose import build_core, usable
 
     try:
         core = build_core(os.environ, {"order": provider})
-        problems = [key.problem for key in core.keys[provider] if key.problem]
-        if problems:
-            return problems[0]
+        if not usable(core.keys[provider]):
+            return "; ".join(key.complaint for key in core.keys[provider])
         try:
             result = await core.models(provider)
         finally:

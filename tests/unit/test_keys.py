@@ -45,9 +45,7 @@ def test_several_keys_in_a_variable():
 @pytest.mark.parametrize("environ", [{}, {"MINE": ""}, {"MINE": " , "}])
 def test_a_variable_that_is_not_set(environ):
     (resolved,) = resolve(key("env:MINE"), environ=environ)
-    assert resolved == ResolvedKey(
-        None, None, "env:MINE", "Key 1 of local cannot be used: the variable MINE is not set."
-    )
+    assert resolved == ResolvedKey(None, None, "env:MINE", "the variable is not set")
 
 
 def test_a_key_from_a_command_is_trimmed_and_each_command_runs_once():
@@ -69,7 +67,7 @@ def test_a_command_that_fails():
 
     first, second = resolve(key("cmd:pass show x"), key(KEY), run_command=run_command)
     assert first.secret is None
-    assert first.problem == "Key 1 of local cannot be used: its command failed (it ended with status 1)."
+    assert first.problem == "its command failed (it ended with status 1)"
     assert second.secret == Secret(KEY)
 
 
@@ -85,7 +83,7 @@ def test_a_command_that_fails():
 )
 def test_what_can_be_no_key_is_refused_without_showing_it(output, fault):
     (resolved,) = resolve(key("cmd:x"), run_command=lambda command: output)
-    assert resolved == ResolvedKey(None, None, "cmd:x", f"Key 1 of local cannot be used: {fault}.")
+    assert resolved == ResolvedKey(None, None, "cmd:x", fault)
 
 
 def test_a_server_of_ones_own_needs_no_key():
@@ -101,8 +99,8 @@ def test_a_known_provider_without_keys_says_what_to_do(name):
         resolved = resolve_keys(settings, {}, no_command)[name]
         assert bool(resolved) is needed
         if needed:
-            sentence = f"{name} has no key; set {PRESETS[name].key_variable} or run `lyma keys add {name}`."
-            assert resolved == (ResolvedKey(None, None, "", sentence),)
+            problem = f"no key is configured, and {PRESETS[name].key_variable} is not set"
+            assert resolved == (ResolvedKey(None, None, "", problem),)
 
 
 def test_keys_of_every_provider_are_at_hand_for_redaction_and_no_command_is_run():
