@@ -21,8 +21,6 @@ NEXT_STEPS = {
     "shrink": "sending less",
     "repair": "mending the request",
     "wait": "waiting",
-    "fail": "giving up",
-    "done": "done",
 }
 STOPPED: dict[StopReason, str] = {
     "max_tokens": "The answer was cut at the longest that the model may give.",
@@ -43,16 +41,17 @@ def note(_body: object) -> str | None:
 
 @note.register
 def _(body: Route) -> str | None:
-    if body.class_ == "ok":
+    if body.class_ in ("ok", "cancelled"):
         return None
     who = f"{body.provider} key {body.key}" if body.key else body.provider
     status = f" ({body.status})" if body.status else ""
-    return f"{who}: {body.class_.replace('_', ' ')}{status}, {NEXT_STEPS[body.next]}"
+    step = NEXT_STEPS.get(body.next)
+    return f"{who}: {body.class_.replace('_', ' ')}{status}" + (f", {step}" if step else "")
 
 
 @note.register
 def _(body: ItemDiscarded) -> str:
-    return f"void what was said last: {body.reason}; asking again"
+    return f"what the model had begun to say is void ({body.reason})"
 
 
 @note.register

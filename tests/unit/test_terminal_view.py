@@ -77,7 +77,7 @@ def test_a_pipe_gets_only_what_is_complete():
 def test_a_terminal_says_that_a_half_answer_is_void():
     out, err = written(LiveView(), *DISCARDED)
     assert out == "Half an ans\n\nWhole\n"
-    assert err == "void what was said last: the connection broke; asking again\n"
+    assert err == "what the model had begun to say is void (the connection broke)\n"
 
 
 @pytest.mark.parametrize("view", [LiveView, WholeView])
