@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import SUPPRESS
 from typing import TYPE_CHECKING
 
 from lyma_server.config.paths import Home
+from lyma_server.errors import UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,6 +31,7 @@ def add_parser(subparsers: Subparsers) -> None:
     actions.add_parser("list", description="List the keys of each provider, masked, with where each comes from.")
     add = actions.add_parser("add", description="Add a key: itself, env:NAME, or cmd:COMMAND (its output is the key).")
     add.add_argument("provider", metavar="PROVIDER", help="such as anthropic")
+    add.add_argument("key", nargs="?", help=SUPPRESS)
     add.add_argument("--account", metavar="NAME", help="keys of one account share its limits")
     remove = actions.add_parser("remove", description="Remove a key by its number in `lyma keys list`.")
     remove.add_argument("provider", metavar="PROVIDER")
@@ -72,6 +75,11 @@ def _add(args: Namespace) -> int:
     from lyma_server.config.edit import add_key
     from lyma_server.terminal.secret_input import read_key
 
+    if args.key is not None:
+        raise UsageError(
+            "A key on the command line can be read by other programs and stays in the shell's history; "
+            f"run `lyma keys add {args.provider}` and paste it there, or pipe it in. Nothing was changed."
+        )
     home = Home.find(os.environ)
     add_key(home, args.provider, read_key(f"Key for {args.provider} (not shown): "), args.account, os.environ)
     sys.stdout.write(f"Added a key for {args.provider} to {home.config}.\n")

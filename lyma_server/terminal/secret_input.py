@@ -27,6 +27,21 @@ def one_key(text: str) -> Secret:
     return Secret(text.strip())
 
 
+def read_line(prompt: str) -> str:
+    """Read a line from the terminal. Raises EOFError at its end."""
+    try:
+        return input(prompt)
+    except (EOFError, KeyboardInterrupt):
+        end_line()
+        raise
+
+
+def end_line() -> None:
+    """Leave the prompt's line, so that what is said next, by us or by the shell, begins a line of its own."""
+    sys.stderr.write("\n")
+    sys.stderr.flush()
+
+
 def read_unseen(prompt: str) -> str:
     """Read a line from the terminal without showing it. Raises EOFError at its end, UsageError where it cannot hide."""
     import getpass
@@ -34,5 +49,8 @@ def read_unseen(prompt: str) -> str:
     try:
         termios.tcgetattr(sys.stdin.fileno())
         return getpass.getpass(prompt)
+    except (EOFError, KeyboardInterrupt):
+        end_line()
+        raise
     except (termios.error, OSError, getpass.GetPassWarning) as error:
         raise UsageError("This terminal cannot hide what is typed; pipe the key in instead.") from error

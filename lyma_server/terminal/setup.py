@@ -13,7 +13,7 @@ from lyma_server.config.paths import Home
 from lyma_server.config.presets import EMBEDDED, PRESETS
 from lyma_server.errors import UsageError
 from lyma_server.terminal.plain import plain_line
-from lyma_server.terminal.secret_input import one_key, read_unseen
+from lyma_server.terminal.secret_input import one_key, read_line, read_unseen
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -73,7 +73,7 @@ def _choose() -> str:
         preset = PRESETS.get(name)
         sys.stdout.write(f"  {number:2}  {name:10} {_about(preset)}\n")
     while True:
-        answer = input("Number or name: ").strip().lower()
+        answer = read_line("Number or name: ").strip().lower()
         if answer in names:
             return answer
         if answer.isdecimal() and 1 <= int(answer) <= len(names):
@@ -94,7 +94,7 @@ def _configure(home: Home, name: str) -> bool:
         _store_address(home, name, preset.base_url if preset else None)
         return preset is None and _store_key(home, name, " (empty: it needs none)")
     if preset.china_base_url:
-        answer = input("Was the account made in mainland China? [y/N] ").strip().lower()
+        answer = read_line("Was the account made in mainland China? [y/N] ").strip().lower()
         if answer in YES:
             set_value(home, f"providers.{name}.base_url", preset.china_base_url, os.environ)
     return _store_key(home, name, "")
@@ -102,7 +102,7 @@ def _configure(home: Home, name: str) -> bool:
 
 def _store_address(home: Home, name: str, usual: str | None) -> None:
     while True:
-        answer = input(f"Address [{usual}]: " if usual else "Address, such as http://127.0.0.1:8080/v1: ").strip()
+        answer = read_line(f"Address [{usual}]: " if usual else "Address, such as http://127.0.0.1:8080/v1: ").strip()
         try:
             set_value(home, f"providers.{name}.base_url", answer or usual or "", os.environ)
         except UsageError as error:
@@ -141,7 +141,7 @@ def _report(home: Home, name: str, problem: str | None, *, has_new_key: bool) ->
         sys.stdout.write('It works. Ask something: lyma ask "what does this project do?"\n')
         return 0
     sys.stdout.write(f"It does not work yet: {plain_line(problem)}\n")
-    if not has_new_key or input("Keep the key? [Y/n] ").strip().lower() not in NO:
+    if not has_new_key or read_line("Keep the key? [Y/n] ").strip().lower() not in NO:
         sys.stdout.write("Kept. `lyma doctor` says what to do when you want to look again.\n")
         return 0
     remove_last_key(home, name, os.environ)

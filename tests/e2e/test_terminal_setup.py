@@ -146,5 +146,7 @@ def test_keys_add_asks_unseen_on_a_terminal(config, lyma_env):
 def test_a_key_on_the_command_line_is_refused(config):
     done = run_lyma("keys", "add", "openai", KEY)
     assert done.returncode == 2
+    assert "run `lyma keys add openai` and paste it there" in done.stderr
+    assert KEY not in done.stderr
     assert not config.exists()
     assert os.environ.get("LYMA_HOME") == str(config.parent)
