@@ -26,12 +26,20 @@ class Shown:
 
 
 def shown_settings(loaded: Loaded) -> Iterator[Shown]:
-    """Every setting in the order of the model."""
-    for key, source in loaded.sources.items():
+    """Every setting in the order of the model, those of one provider together."""
+    places: dict[str, int] = {}
+    for key in loaded.sources:
+        places.setdefault(_section(key), len(places))
+    for key, source in sorted(loaded.sources.items(), key=lambda item: places[_section(item[0])]):
         value: Any = loaded.settings
         for step in key.split("."):
             value = value[step] if isinstance(value, dict) else getattr(value, step)
         yield Shown(key, _plain(value), source)
+
+
+def _section(key: str) -> str:
+    first, *rest = key.split(".")
+    return f"{first}.{rest[0]}" if first == "providers" and rest else first
 
 
 def _plain(value: Any) -> Any:
