@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,10 @@ KEPT = frozenset({
 """What a trusted program sees of our environment unless the caller builds another: no key, nothing that loads code."""
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
+
+_running: set[Process] = set()
+"""What was launched and is not collected yet."""
+_changing = threading.Lock()
 
 
 class HelperFailed(LymaError):
@@ -71,7 +76,7 @@ def launch(  # noqa: PLR0913 - what a process is given; each by name
     if tether and _can_tether():
         words = [str(SETPRIV), "--pdeathsig", "KILL", "--", *words]
     try:
-        return subprocess.Popen(  # noqa: S603 - fixed words from our own code
+        process = subprocess.Popen(  # noqa: S603 - fixed words from our own code
             words,
             stdin=subprocess.PIPE if stdin_pipe else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -85,6 +90,9 @@ def launch(  # noqa: PLR0913 - what a process is given; each by name
         )
     except OSError as error:
         raise HelperFailed(f"{name} could not be started: {error.strerror}.", reason="missing") from error
+    with _changing:
+        _running.add(process)
+    return process
 
 
 def signal_group(process: Process, number: signal.Signals) -> None:
@@ -96,8 +104,20 @@ def signal_group(process: Process, number: signal.Signals) -> None:
 
 def collect(process: Process) -> int:
     """Kill what is left of the group, then collect the exit status (negative for a signal)."""
+    with _changing:
+        _running.discard(process)
     signal_group(process, signal.SIGKILL)
     return process.wait()
+
+
+def end_all() -> None:
+    """Kill the group of every program that runs, at once: for a process that must end and waits for nothing more.
+
+    The kernel ends what we started, but not what that has started: the shell of a key's command, not its password manager.
+    """
+    with _changing:
+        for process in _running:
+            signal_group(process, signal.SIGKILL)
 
 
 def close_pipes(process: Process) -> None:

@@ -72,17 +72,22 @@ def run(args: Namespace) -> int:
     typed, piped = _prompt(args.prompt)
     content = content_of(typed, piped, [named_file(reference, folder) for reference in args.file], folder)
     try:
-        return asyncio.run(_ask(args, content, folder))
+        core = _core()
+        return asyncio.run(_ask(args, core, content, folder))
     except LymaError as error:
         if args.json:
             sys.stdout.write(json_line({"type": "error", **error_data(error)}))
         raise
 
 
-async def _ask(args: Namespace, content: str | tuple[Block, ...], folder: Path) -> int:
+def _core() -> Core:
+    """Before there is an event loop: that would keep the first Ctrl-C to itself while the command of a key runs."""
     from lyma_server.compose import build_core
 
-    core = build_core(os.environ)
+    return build_core(os.environ)
+
+
+async def _ask(args: Namespace, core: Core, content: str | tuple[Block, ...], folder: Path) -> int:
     try:
         _tell(core.loaded.notices)
         return await _turn(args, core, content, folder)

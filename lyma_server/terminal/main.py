@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -56,6 +57,7 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    _end_as_on_ctrl_c()
     try:
         code = _run(list(argv), serve)
         sys.stdout.flush()
@@ -73,6 +75,13 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
         _say(record(error))
         code = 1
     return code
+
+
+def _end_as_on_ctrl_c() -> None:
+    """Also on SIGTERM and on a terminal that closes, so that nothing is left running. What is ignored stays so."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _run(argv: list[str], serve: Callable[[Sequence[str]], int]) -> int:

@@ -16,6 +16,7 @@ from lyma_server.terminal.view import json_line
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from lyma_server.compose import Core
     from lyma_server.protocol.messages import ModelInfo, ModelsResult
     from lyma_server.terminal.commands import Subparsers
 
@@ -36,7 +37,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: Namespace) -> int:
     """List them; a provider that cannot be asked is a line on stderr, and an error only if none can."""
-    result = asyncio.run(_models(args.provider))
+    from lyma_server.compose import build_core
+
+    result = asyncio.run(_models(build_core(os.environ), args.provider))
     if args.json:
         sys.stdout.write(json_line(unstructure(result)))
     elif result.models:
@@ -46,10 +49,7 @@ def run(args: Namespace) -> int:
     return 0 if result.models else ProviderError.exit_code
 
 
-async def _models(provider: str | None) -> ModelsResult:
-    from lyma_server.compose import build_core
-
-    core = build_core(os.environ)
+async def _models(core: Core, provider: str | None) -> ModelsResult:
     try:
         return await core.models(provider)
     finally:

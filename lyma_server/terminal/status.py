@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
+    from lyma_server.compose import Core
     from lyma_server.protocol.messages import KeyStatus, ProviderStatus
     from lyma_server.terminal.commands import Subparsers
 
@@ -37,7 +38,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: Namespace) -> int:
     """Print it. Asks nobody anything over the network."""
-    status, cap_micros = asyncio.run(_status())
+    from lyma_server.compose import build_core
+
+    status, cap_micros = asyncio.run(_status(build_core(os.environ)))
     if args.json:
         sys.stdout.write(json_line(unstructure(status)))
         return 0
@@ -48,11 +51,8 @@ def run(args: Namespace) -> int:
     return 0
 
 
-async def _status() -> tuple[StatusResult, int | None]:
+async def _status(core: Core) -> tuple[StatusResult, int | None]:
     """How things stand, and the most to spend in a day."""
-    from lyma_server.compose import build_core
-
-    core = build_core(os.environ)
     try:
         status = StatusResult(
             version=__version__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -47,10 +47,17 @@ class Stop:
 
     def _signalled(self) -> None:
         if self._wanted:
-            os._exit(CANCELLED)
+            _leave()
         self._ask()
 
     def _ask(self) -> None:
         self._wanted = True
         if self._act is not None:
             self._act()
+
+
+def _leave() -> NoReturn:
+    from lyma_server.isolation.launch import end_all
+
+    end_all()
+    os._exit(CANCELLED)

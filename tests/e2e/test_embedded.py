@@ -73,7 +73,7 @@ async def test_no_key_reaches_it(server, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-canary")
     await server.socket()
     for file in ("environ", "cmdline"):
-        assert b"canary" not in Path(f"/proc/{server.pid}/{file}").read_bytes()
+        assert b"sk-ant-canary" not in Path(f"/proc/{server.pid}/{file}").read_bytes()
 
 
 async def test_it_is_started_anew_when_it_died(server):
@@ -129,7 +129,7 @@ async def main():
     if sys.argv[2] == "held" and holder == 0:
         os.closerange(0, 3)
         import time; time.sleep(60)
-    print(server.pid, holder, server._folder, flush=True)
+    print(server.pid, holder, server._folder.path, flush=True)
     await asyncio.sleep(60)
 asyncio.run(main())
 """

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.doomed_client import children, is_gone, wait_until_gone
+from tests.processes import LIMIT_S, children, is_gone, wait_until_gone
 from tests.raw_client import ROOT, SERVER, RawClient, environment
-
-LIMIT_S = 2.0
 
 
 @pytest.fixture
@@ -97,7 +95,16 @@ def test_a_closed_input_is_one_sentence() -> None:
 @pytest.mark.parametrize("wrapper", [(), ("sh", "-c", '"$@"; true', "sh")], ids=["parent", "behind a shell"])
 def test_kill_of_the_client_with_its_pipes_held_open(wrapper: tuple[str, ...]) -> None:
     """Another process keeps both pipes open, so that only the death of the client can be noticed."""
-    command = (sys.executable, "-m", "tests.editors.doomed_client", "spawn 601", "turn.started", *wrapper, *SERVER)
+    command = (
+        sys.executable,
+        "-m",
+        "tests.editors.doomed_client",
+        "held",
+        "spawn 601",
+        "turn.started",
+        *wrapper,
+        *SERVER,
+    )
     client = subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE)
     started, holder = map(int, client.stdout.readline().split())
     server = children(started)[0] if wrapper else started

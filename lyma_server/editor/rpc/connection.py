@@ -8,7 +8,7 @@ import logging
 import signal
 from typing import TYPE_CHECKING, Final
 
-from lyma_server.editor.rpc.lifetime import Lifetime
+from lyma_server.editor.rpc.lifetime import Lifetime, end_helpers
 from lyma_server.editor.rpc.reader import Reader
 from lyma_server.editor.rpc.writer import Writer
 
@@ -55,6 +55,7 @@ class Connection:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
                 await self._server.close()
+        end_helpers()  # a thread that still waits for one would keep the process
         await asyncio.to_thread(self._writer.close, _LAST_WORDS_S)
 
     def _on_end(self, reason: str) -> None:

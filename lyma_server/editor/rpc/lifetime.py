@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 1.5
 """From the first reason to end until the process is ended by force."""
 _GLANCE_S: Final = 0.5
+_LAST_S: Final = 0.1
+"""The last act may need a lock that is held for ever; the end does not wait for it."""
 
 
 class Lifetime:
@@ -80,11 +82,22 @@ class Lifetime:
 
     def _end_by_force(self) -> None:
         time.sleep(self._patience_s)
+        last = _start(end_helpers)
+        last.join(_LAST_S)
         os._exit(self.exit_code)
 
 
-def _start(target: Callable[..., None], *arguments: object) -> None:
-    threading.Thread(target=target, args=arguments, daemon=True).start()
+def end_helpers() -> None:
+    """Kill whatever we have started, with all that it has started."""
+    from lyma_server.isolation.launch import end_all
+
+    end_all()
+
+
+def _start(target: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def _exists(process: int) -> bool:

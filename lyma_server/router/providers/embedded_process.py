@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sys
-import tempfile
 from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lyma_server.errors import ConfigError, LymaError, ProviderError
+from lyma_server.router.providers.socket_folder import SocketFolder
 
 if TYPE_CHECKING:
     from lyma_server.isolation.child import Child
@@ -27,9 +26,6 @@ CONTEXT_TOKENS: Final = 8192
 
 START_S: Final = 60
 """SmolLM2 loads in under a second; a large model of the user's own may need long."""
-
-SOCKET_PATH_LIMIT: Final = 90
-"""Bytes; the kernel takes 107 at most."""
 
 
 def find_model(gguf: str | None = None) -> Path:
@@ -64,7 +60,7 @@ class EmbeddedServer:
         """`gguf` is the path of a model file, null for the model that is installed beside Lyma."""
         self._gguf = gguf
         self._child: Child | None = None
-        self._folder: Path | None = None
+        self._folder: SocketFolder | None = None
         self._starting: asyncio.Task[Path] | None = None
 
     async def socket(self) -> str:
@@ -74,7 +70,7 @@ class EmbeddedServer:
         ProviderError where the server cannot start.
         """
         if self._folder is not None and self._alive():
-            return str(_socket_in(self._folder))
+            return str(self._folder.socket)
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._start())
             self._starting.add_done_callback(_look_at)
@@ -94,15 +90,15 @@ class EmbeddedServer:
         return self._child.pid if self._child is not None and self._child.status is None else None
 
     def _alive(self) -> bool:
-        return self.pid is not None and self._folder is not None and _socket_in(self._folder).exists()
+        return self.pid is not None and self._folder is not None and self._folder.socket.exists()
 
     async def _start(self) -> Path:
         from lyma_server.isolation.process import start_child
 
         model, packages = find_model(self._gguf), find_server()
         await self._clear()
-        self._folder = _private_folder()
-        socket = _socket_in(self._folder)
+        self._folder = SocketFolder()
+        socket = self._folder.socket
         name, manner = (MODEL_NAME, ["careful"]) if self._gguf is None else (model.stem, [])
         words = [str(PROGRAM), str(model), str(socket), name, str(CONTEXT_TOKENS), str(packages), str(os.getpid())]
         self._child = start_child([sys.executable, "-I", *words, *manner])
@@ -134,7 +130,7 @@ class EmbeddedServer:
                 await child.stop()
         finally:
             if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+                folder.remove()
 
 
 async def _says_ready(child: Child) -> bool:
@@ -144,17 +140,6 @@ async def _says_ready(child: Child) -> bool:
             if line == b"ready":
                 return True
     return False
-
-
-def _socket_in(folder: Path) -> Path:
-    return folder / "llama.sock"
-
-
-def _private_folder() -> Path:
-    """A new folder that only we may enter (0700), with a path short enough for a socket."""
-    usual = tempfile.gettempdir()
-    fits = len(os.fsencode(usual)) < SOCKET_PATH_LIMIT - len("/lyma-12345678/llama.sock")
-    return Path(tempfile.mkdtemp(prefix="lyma-", dir=usual if fits else "/tmp"))  # noqa: S108 - mkdtemp makes it private
 
 
 def _folders(package: str) -> list[Path]:
