@@ -11,6 +11,7 @@ It answers `{"ready": guard}` or `{"failed": why}`, and tells `{"refused": …, 
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -48,6 +49,8 @@ MOST_TOLD: Final = 100
 
 def main() -> None:
     """The one argument is the descriptor of `control`."""
+    gc.freeze()
+    gc.set_threshold(50_000)  # what is made for one question is free again without it
     control = socket.socket(fileno=os.dup(int(sys.argv[1])))
     os.close(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which then asks us

@@ -31,8 +31,8 @@ FIRST_LOOK_S: Final = 0.0003
 LOOK_FOR_S: Final = 0.5
 """How long to look for an exec to have happened before it is taken for one that failed."""
 
-WORDS_START: Final = 48
-"""Which field of /proc/PID/stat tells where the words of a process lie (proc(5), arg_start); each exec moves them."""
+BEGINNING: Final = 1024
+"""Bytes; more than what the kernel tells a program at its start (/proc/PID/auxv), among it addresses that each exec moves."""
 
 
 @frozen
@@ -55,7 +55,7 @@ class _Look:
     pid: int
     request: ExecRequest
     program: tuple[int, int]
-    words_at: bytes
+    beginning: bytes
     due: float
     pause_s: float = FIRST_LOOK_S
 
@@ -132,21 +132,33 @@ class Guard:
 
     def _goes_on(self, look: _Look) -> bool:
         """Whether the exec has not happened yet. A process has no words for an instant in the middle of it."""
-        if _words_at(look.pid) in (b"", b"0", look.words_at):
-            return look.pause_s < LOOK_FOR_S and not _has_ended(look.process)
-        with ExitStack() as stack:
-            try:
-                now = _running(look, stack)
-            except OSError:
-                return False
-            if not now.argv:
+        waits = look.pause_s < LOOK_FOR_S
+        if waits and _beginning(look.pid) == look.beginning:
+            return not _has_ended(look.process)
+        try:
+            argv, program = _words(look.pid), os.stat(f"/proc/{look.pid}/exe")  # noqa: PTH116 - run at every exec
+            if waits and not argv:
                 return not _has_ended(look.process)
-            if (_identity(now.file), now.argv) != (look.program, look.request.argv):
-                self._end_if_forbidden(look, now)
+            if ((program.st_dev, program.st_ino), argv) != (look.program, look.request.argv):
+                self._judge_again(look, argv)
+        except OSError:
+            return False
         return False
 
+    def _judge_again(self, look: _Look, argv: tuple[str, ...]) -> None:
+        """What runs is not what was judged."""
+        with ExitStack() as stack:
+            file = os.open(f"/proc/{look.pid}/exe", os.O_PATH | os.O_CLOEXEC)
+            stack.callback(os.close, file)
+            root = os.open(f"/proc/{look.pid}/root", os.O_PATH | os.O_CLOEXEC)
+            stack.callback(os.close, root)
+            path = link_target(f"/proc/{look.pid}/exe")
+            self._end_if_forbidden(
+                look, ExecRequest(look.pid, path, argv or ("",), look.request.cwd, file, root, head_of(file))
+            )
+
     def _end_if_forbidden(self, look: _Look, now: ExecRequest) -> None:
-        refusal = self._refusal(evolve(now, head=head_of(now.file)))
+        refusal = self._refusal(now)
         if refusal is None:
             return
         with suppress(ProcessLookupError):
@@ -165,19 +177,13 @@ def _look(request: ExecRequest) -> _Look:
     except OSError:  # a thread that does not lead its process
         pid = _leader_of(pid)
         process = os.pidfd_open(pid)
-    return _Look(process, pid, request, _identity(request.file), _words_at(pid), time.monotonic() + FIRST_LOOK_S)
+    return _Look(process, pid, request, _identity(request.file), _beginning(pid), time.monotonic() + FIRST_LOOK_S)
 
 
-def _running(look: _Look, stack: ExitStack) -> ExecRequest:
-    """What runs now; it has no words yet while the kernel still makes it. Raises OSError where it is gone."""
-    with open(f"/proc/{look.pid}/cmdline", "rb") as words:  # noqa: PTH123 - twice as fast, and run at every exec
-        argv = tuple(os.fsdecode(word) for word in words.read().split(b"\0")[:-1])
-    file = os.open(f"/proc/{look.pid}/exe", os.O_PATH | os.O_CLOEXEC)
-    stack.callback(os.close, file)
-    root = os.open(f"/proc/{look.pid}/root", os.O_PATH | os.O_CLOEXEC)
-    stack.callback(os.close, root)
-    path = link_target(f"/proc/{look.pid}/exe")
-    return ExecRequest(look.pid, path, argv, look.request.cwd, file, root, None)
+def _words(pid: int) -> tuple[str, ...]:
+    """The words of a running process."""
+    with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as words:  # noqa: PTH123 - twice as fast, and run at every exec
+        return tuple(os.fsdecode(word) for word in words.read().split(b"\0")[:-1])
 
 
 def _identity(file: int) -> tuple[int, int]:
@@ -185,12 +191,15 @@ def _identity(file: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _words_at(pid: int) -> bytes:
-    """Where the words of a process lie; empty where it is gone."""
+def _beginning(pid: int) -> bytes:
+    """What the kernel told a program at its start; the same until the next exec. Empty where it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as status:  # noqa: PTH123 - twice as fast, and run at every exec
-            return status.read().rpartition(b")")[2].split()[WORDS_START - 3]
-    except (OSError, IndexError):
+        file = os.open(f"/proc/{pid}/auxv", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(file, BEGINNING)
+        finally:
+            os.close(file)
+    except OSError:
         return b""
 
 
