@@ -90,16 +90,22 @@ class Enclosure:
         process = Process(self._numbers, reading, self._loop.create_future(), self._loop.create_future())
         self._processes[process.number] = process
         order = {"id": process.number, "argv": list(argv), "env": dict(env), "cwd": cwd}
+        sending = asyncio.ensure_future(self._send(order, writing))
+        try:
+            await asyncio.shield(sending)
+        except BaseException:
+            await asyncio.wait({sending})
+            os.close(reading)
+            self.stop(process)  # it may have begun
+            raise
+        return process
+
+    async def _send(self, order: dict[str, Any], output: int) -> None:
         try:
             async with self._sending:
-                await asyncio.to_thread(frames.send, self._orders, order, (writing,))
-        except BaseException:
-            os.close(reading)
-            self._end(process, -9)
-            raise
+                await asyncio.to_thread(frames.send, self._orders, order, (output,))
         finally:
-            os.close(writing)
-        return process
+            os.close(output)
 
     def stop(self, process: Process) -> None:
         """Ask for its end with all that it started: SIGTERM, then SIGKILL after half a second."""

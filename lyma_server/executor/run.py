@@ -111,13 +111,17 @@ class Commands:
         Raises CommandForbidden, MaskUnavailable, and ToolError where the folder or the shell is missing.
         """
         command = await self.start(text, folder=folder, on_text=on_text, on_bytes=on_bytes)
+        await self.finish(command, timeout_s)
+        return command
+
+    async def finish(self, command: Command, timeout_s: float | None = None) -> None:
+        """Wait for the end of a command that was started, as `run` does."""
         limit = self.manner.timeout_s if timeout_s is None else min(timeout_s, self.manner.timeout_s)
         try:
             await self._until_ended(command, limit)
         except BaseException:
             await self._stop_shielded(command)
             raise
-        return command
 
     async def start(
         self,

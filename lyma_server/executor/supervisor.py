@@ -167,10 +167,11 @@ class Supervisor:
         return next((pid for pid in children if family.name_of(pid) == name_of(command)), None)
 
     def _begin_stop(self, command: int) -> None:
+        """It may only just be starting: then it is found when it is to be killed."""
         minder = self._minder(command)
         if minder is not None and command not in self.stops:
             family.end(minder, signal.SIGTERM)
-            self.stops[command] = time.monotonic() + GRACE_S
+        self.stops.setdefault(command, time.monotonic() + GRACE_S)
 
     def _go_on_stopping(self) -> None:
         """Kill what is due, again and again until nothing is left: what is killed may just have had children."""

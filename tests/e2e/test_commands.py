@@ -277,3 +277,15 @@ async def test_links_in_the_private_tmp_hide_nothing(commands, home):
     assert "went on" in run.output.text()
     assert (home / ".lyma/config.toml").exists()
     assert [each.rule for each in run.refusals] == ["fs-wipe"]
+
+
+async def test_a_cancel_at_any_instant_leaves_nothing(commands):
+    await commands.run("true")
+    for pause in range(12):
+        task = asyncio.create_task(commands.run("sleep 987.07"))
+        await asyncio.sleep(pause / 400)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await until_gone("987.07", 2)
+    assert (await commands.run("echo fine")).output.text() == "fine\n"

@@ -45,11 +45,8 @@ async def run_command(given: dict[str, Json], box: Toolbox) -> str:
     background = bool(given.get("background"))
     run: Command | None = None
     try:
-        if background:
-            run = await commands.start(command, folder=folder, on_text=shown.grow, background=True)
-            await _listen(run)
-        else:
-            run = await commands.run(command, folder=folder, timeout_s=given.get("timeout_s"), on_text=shown.grow)
+        run = await commands.start(command, folder=folder, on_text=shown.grow, background=background)
+        await (_listen(run) if background else commands.finish(run, given.get("timeout_s")))
     except MaskUnavailable as missing:
         box.emit(Notice(text=missing.message, level="warning"))
         raise
