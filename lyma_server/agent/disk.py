@@ -69,6 +69,8 @@ async def finished(work: Callable[[], Result]) -> Result:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # nobody is left to be told of it; asyncio would complain of that
         raise
 
 
