@@ -303,3 +303,19 @@ def test_a_key_that_the_provider_echoes_is_seen_nowhere(folder, echo):
     kept = [path for path in Path(os.environ["LYMA_HOME"]).rglob("*") if path.is_file()]
     assert kept
     assert not any(b"canary" in path.read_bytes() for path in kept)
+
+
+def test_a_name_that_is_not_utf8_is_no_obstacle(tmp_path):
+    name = b"caf\xe9.txt"
+    folder = os.fsencode(tmp_path) + b"/d\xe9"
+    os.mkdir(folder)
+    with open(os.path.join(folder, name), "w") as file:
+        file.write("hello\n")
+    replies = [call_tool("list_files", {"path": "."}), say("seen"), say("again")]
+    with StubProvider(replies) as stub:
+        env = local(stub.openai_url, LYMA_HOME=str(tmp_path / "home"))
+        first = run_lyma("ask", b"look at @" + name, cwd=folder, env=env)
+        second = run_lyma("ask", "--continue", "and?", cwd=folder, env=env)
+    assert (first.stdout, second.stdout) == ("seen\n", "again\n"), first.stderr + second.stderr
+    assert "caf\ufffd.txt" in sent_text(stub.requests[1])
+    assert "hello" in sent_text(stub.requests[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
@@ -10,7 +11,7 @@ import pytest
 
 from lyma_server.router.chat import Completed, Origin, TextDelta
 from lyma_server.router.providers.base import AttemptFailed
-from lyma_server.router.providers.exchange import Exchange
+from lyma_server.router.providers.exchange import ANSWER_LIMIT, Exchange
 from lyma_server.router.providers.openai import OpenAIWire
 from lyma_server.router.providers.openai_stream import OpenAIAssembler
 from lyma_server.router.watchdog import Patience, Watchdog
@@ -98,3 +99,10 @@ async def test_a_whole_answer_in_pieces_is_read_to_its_end() -> None:
     body = b'\n\n{"choices": [{"message": {"content": "whole"}, "finish_reason": "stop"}]}'
     events = await read(b"\n", body[:10], body[10:30], body[30:])
     assert events[0] == TextDelta("whole")
+
+
+async def test_an_answer_without_an_end_is_given_up() -> None:
+    text = json.dumps({"choices": [{"delta": {"content": "x" * (1 << 20)}}]}).encode()
+    with pytest.raises(AttemptFailed) as caught:
+        await read(*[b"data: " + text + b"\n\n"] * (ANSWER_LIMIT // (1 << 20) + 1))
+    assert caught.value.failure.transport == "protocol_error"

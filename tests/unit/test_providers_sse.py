@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lyma_server.router.providers.sse import LINE_LIMIT, EventParser, LineTooLong, ServerEvent
+from lyma_server.router.providers.sse import EVENT_LIMIT, EventParser, EventTooLong, ServerEvent
 
 
 def parse(*blocks: bytes) -> list[ServerEvent]:
@@ -39,9 +39,26 @@ def test_what_is_no_event_is_kept_as_stray() -> None:
     assert parser.stray == b"upstream connect error\n"
 
 
-def test_an_endless_line_is_refused() -> None:
-    with pytest.raises(LineTooLong):
-        EventParser().feed(b"data: " + b"x" * LINE_LIMIT)
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(b"x" * (1 << 20), id="a line"),
+        pytest.param(b"data: " + b"x" * (1 << 20) + b"\n", id="long lines of one event"),
+        pytest.param(b"data:\n" * (1 << 16), id="empty lines of one event"),
+    ],
+)
+def test_an_event_without_an_end_is_refused(block: bytes) -> None:
+    parser = EventParser()
+    parser.feed(b"data: ")
+    blocks = EVENT_LIMIT // (1 << 20) + 1
+    with pytest.raises(EventTooLong):
+        assert [parser.feed(block) for _ in range(blocks)] == []
+
+
+def test_a_long_stream_of_short_events_is_not_an_endless_one() -> None:
+    parser = EventParser()
+    block = b"data: " + b"x" * (1 << 20) + b"\n\n"
+    assert sum(len(parser.feed(block)) for _ in range(20)) == 20
 
 
 @settings(max_examples=60)

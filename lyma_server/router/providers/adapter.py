@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lyma_server.router.chat import Origin
 from lyma_server.router.providers.connecting import check_key
+from lyma_server.router.providers.encoding import encodable
 from lyma_server.router.providers.exchange import Exchange
 from lyma_server.router.providers.listing import read_listing
 from lyma_server.router.providers.loading import import_in_thread
@@ -75,7 +76,7 @@ class SdkAdapter:
         send = partial(
             client.post,
             self._wire.chat_path,
-            body=self._wire.build_body(call),
+            body=encodable(self._wire.build_body(call)),
             cast_to=_raw_response(),
             options=self._options(call.key),
             stream=True,

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     import httpx2
 
 # An idle connection is worth keeping for the length of a tool call: a new one costs two round trips and a handshake.
 KEEP_ALIVE_S = 60.0
+ERROR_LIMIT = 1 << 20
+"""Bytes of an error's body that are read. The SDKs read it whole, and a broken or a hostile server need not end it."""
+
+PACKED_ERROR_LIMIT = 64 << 10
+"""The same where it is compressed: up to a thousand times as much comes out."""
+
 LOOPBACK = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
@@ -28,12 +36,41 @@ def build_http_client(connect_s: float, *, socket_path: str | None = None) -> ht
 
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     timeout = httpx2.Timeout(None, connect=connect_s)
+    hooks = {"response": [_bound_error]}
     if socket_path is not None:
         transport = httpx2.AsyncHTTPTransport(uds=socket_path)
-        return httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False, cookies=cookies)
+        return httpx2.AsyncClient(
+            transport=transport, timeout=timeout, trust_env=False, cookies=cookies, event_hooks=hooks
+        )
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_S)
     direct: dict[str, httpx2.AsyncBaseTransport | None] = dict.fromkeys(LOOPBACK)
-    return httpx2.AsyncClient(timeout=timeout, limits=limits, mounts=direct, cookies=cookies)
+    return httpx2.AsyncClient(timeout=timeout, limits=limits, mounts=direct, cookies=cookies, event_hooks=hooks)
+
+
+async def _bound_error(response: httpx2.Response) -> None:
+    """Let no more of an error be read than anybody needs to tell what it is."""
+    if not response.is_success:
+        packed = response.headers.get("content-encoding", "identity") != "identity"
+        response.stream = _bounded(response.stream, PACKED_ERROR_LIMIT if packed else ERROR_LIMIT)
+
+
+def _bounded(stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, limit: int) -> httpx2.AsyncByteStream:
+    """`stream`, which ends after `limit` bytes."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = limit
+            async for block in cast("httpx2.AsyncByteStream", stream):
+                yield block[:left]
+                left -= len(block)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await cast("httpx2.AsyncByteStream", stream).aclose()
+
+    return Bounded()
 
 
 def _causes(error: BaseException) -> list[BaseException]:

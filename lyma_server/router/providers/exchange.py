@@ -10,7 +10,7 @@ from lyma_server.router.policy import Failure
 from lyma_server.router.providers.assembly import BadPart
 from lyma_server.router.providers.base import AttemptFailed
 from lyma_server.router.providers.connect import name_transport_error
-from lyma_server.router.providers.sse import EventParser, LineTooLong
+from lyma_server.router.providers.sse import EventParser, EventTooLong
 from lyma_server.router.watchdog import Stalled
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from lyma_server.router.watchdog import Watchdog
 
 BODY_LIMIT = 8 << 20
+ANSWER_LIMIT = 32 << 20
+"""Characters of one answer, all its parts together; more than any model gives, and less than any memory holds."""
+
+PART_COST = 16
+"""Characters that a part counts for beside its own."""
+
 STALE_S = 1.0
 BAD_SHAPE = (AttributeError, TypeError, KeyError, IndexError, ValueError, RecursionError)
 
@@ -54,6 +60,7 @@ class Exchange:
         self._is_last = is_last
         self._status: int | None = None
         self._headers: dict[str, str] = {}
+        self._said = 0
 
     async def open(
         self, send: Callable[[], Awaitable[httpx2.Response]], status_errors: type[Exception]
@@ -148,10 +155,23 @@ class Exchange:
     def _parse(self, parser: EventParser, block: bytes) -> list[ServerEvent]:
         try:
             return parser.feed(block)
-        except LineTooLong:
+        except EventTooLong:
             raise self._failed("stream", transport="protocol_error") from None
 
     def _feed(self, server_event: ServerEvent) -> list[ChatEvent]:
+        events = self._assemble(server_event)
+        if self._said > ANSWER_LIMIT:
+            raise self._failed("stream", transport="protocol_error")
+        if self._assembler.finish is not None:
+            self._watchdog.finishing()
+        elif self._assembler.thinking:
+            self._assembler.thinking = False
+            self._watchdog.thinking()
+        elif events:
+            self._watchdog.progress()
+        return events
+
+    def _assemble(self, server_event: ServerEvent) -> list[ChatEvent]:
         try:
             data = json.loads(server_event.data.decode())
         except (ValueError, RecursionError):
@@ -163,17 +183,12 @@ class Exchange:
             raise self._failed("stream", body=data)
         try:
             events = self._assembler.feed(data)
+            for event in events:
+                self._said += PART_COST + _length(event)
         except BadPart as bad:
             raise self._failed("stream", body=bad.body) from None
         except BAD_SHAPE:
             raise self._failed("stream", body=data, transport="protocol_error") from None
-        if self._assembler.finish is not None:
-            self._watchdog.finishing()
-        elif self._assembler.thinking:
-            self._assembler.thinking = False
-            self._watchdog.thinking()
-        elif events:
-            self._watchdog.progress()
         return events
 
     async def _read_whole(self, first: bytes, blocks: AsyncIterator[bytes]) -> list[ChatEvent]:
@@ -232,6 +247,10 @@ class Exchange:
     def headers(self) -> dict[str, str]:
         """The headers of the answer, with lower-case names; empty before there are any."""
         return self._headers
+
+
+def _length(event: ChatEvent) -> int:
+    return len(getattr(event, "text", "") or getattr(event, "arguments", ""))
 
 
 def parse_body(raw: bytes) -> Json:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-LINE_LIMIT = 16 << 20
+EVENT_LIMIT = 16 << 20
 STRAY_LIMIT = 64 << 10
+LINE_COST = 64
+"""What a line takes beside its bytes, so that very many empty ones come to an end as well."""
 
 
-class LineTooLong(Exception):
-    """A line of more than 16 MiB: no model says that much in one piece."""
+class EventTooLong(Exception):
+    """An event of more than 16 MiB: no model says that much in one piece."""
 
 
 class ServerEvent(NamedTuple):
@@ -32,38 +34,50 @@ class EventParser:
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
+        self._rest_size = 0
         self._name = ""
         self._data: list[bytes] = []
+        self._data_size = 0
         self.stray = b""
 
     def feed(self, block: bytes) -> list[ServerEvent]:
-        """Take a block. Raises LineTooLong."""
-        lines = (self._rest + block).split(b"\n")
-        self._rest = lines.pop()
-        if len(self._rest) > LINE_LIMIT:
-            raise LineTooLong
+        """Take a block. Raises EventTooLong."""
+        first, *others = block.split(b"\n")
         events: list[ServerEvent] = []
-        for line in lines:
-            self._take(line.removesuffix(b"\r"), events)
+        if others:
+            self._take(self._whole_line(first), events)
+            first = others.pop()
+            for line in others:
+                self._take(line.removesuffix(b"\r"), events)
+        self._rest.append(first)
+        self._rest_size += len(first) + LINE_COST
+        if self._rest_size + self._data_size > EVENT_LIMIT:
+            raise EventTooLong
         return events
+
+    def _whole_line(self, end: bytes) -> bytes:
+        """The line that `end` completes. Its parts are joined once: a long line comes in very many."""
+        self._rest.append(end)
+        line = b"".join(self._rest)
+        self._rest, self._rest_size = [], 0
+        return line.removesuffix(b"\r")
 
     def end(self) -> list[ServerEvent]:
         """What is left when the stream ends: some servers forget the last blank line."""
         events: list[ServerEvent] = []
-        if self._rest:
-            self._take(self._rest.removesuffix(b"\r"), events)
-            self._rest = b""
+        self._take(self._whole_line(b""), events)
         self._take(b"", events)
         return events
 
     def _take(self, line: bytes, events: list[ServerEvent]) -> None:
         if line.startswith(b"data:"):
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+            self._data_size += len(line) + LINE_COST
         elif not line:
             if self._data:
                 events.append(ServerEvent(self._name, b"\n".join(self._data)))
-                self._data = []
+                self._data, self._data_size = [], 0
             self._name = ""
         elif line.startswith(b"event:"):
             self._name = line[6:].strip().decode("utf-8", "replace")
