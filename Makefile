@@ -54,6 +54,9 @@ $(BENCH_VENV)/.created: requirements/bench.txt
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	@touch $@
 
+live: $(VENV)/.runtime  ## ask each provider that you have a key for, for about a cent each; nothing is sent without keys
+	$(BIN)/python -m tests.live.ask_each
+
 protocol: $(VENV)/.development  ## write protocol.md's tables from the wire types
 	$(BIN)/python -m lyma_server.protocol.render
 

@@ -16,7 +16,7 @@ from lyma_server.router.spending import describe
 from lyma_server.router.watchdog import Patience, Watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lyma_server.protocol.messages import ModelInfo
     from lyma_server.router.fleet import Station
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lyma_server.router.providers.base import Adapter, Key, ListedModel, Provider
 
 PATIENCE_S = 20.0
+NEAR_PATIENCE_S = 3.0
+"""How long names that are like a wrong one are worth waiting for, in seconds."""
 
 
 @frozen
@@ -86,12 +88,18 @@ class Listings:
             words = failed.public or what_it_did(class_, provider.base_url, provider.model)
             advice = advice_for(class_, provider)
             return Probe(provider.name, key.masked, class_, words, provider.base_url, advice, provider.model)
-        from difflib import get_close_matches
-
         model = next(iter(listed), AUTO) if provider.model == AUTO else provider.model
         known = model in listed if listed else None
-        near = () if known is not False else tuple(get_close_matches(model, listed, 3, 0.4) or listed[:3])
+        near = () if known is not False else near_names(model, listed)
         return Probe(provider.name, key.masked, "ok", "answers", provider.base_url, "", model, known, near)
+
+    async def near(self, provider: Provider, model: str) -> tuple[str, ...]:
+        """Names that a provider lists and that are like `model`; none where it cannot be asked or lists `model` itself."""
+        try:
+            listed = [one.id for one in await self.list_models(provider, provider.keys[0], NEAR_PATIENCE_S)]
+        except AttemptFailed:
+            return ()
+        return () if model in listed else near_names(model, listed)
 
     async def of_provider(self, provider: Provider, now: float) -> tuple[tuple[ModelInfo, ...], ModelsFailure | None]:
         """The models of a provider, by the first of its keys that works; or why there are none. `now` is wall time."""
@@ -111,6 +119,13 @@ class Listings:
         advice = advice_for(class_, provider)
         sentence = public.rstrip(".") or f"{provider.name} {words}{f' ({advice})' if advice else ''}"
         return (), ModelsFailure(provider=provider.name, message=f"{sentence}.")
+
+
+def near_names(model: str, listed: Sequence[str]) -> tuple[str, ...]:
+    """At most three that are like `model`, or the first where none is."""
+    from difflib import get_close_matches
+
+    return tuple(get_close_matches(model, listed, 3, 0.4) or listed[:3])
 
 
 def advice_for(class_: str, provider: Provider) -> str:

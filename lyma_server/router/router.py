@@ -6,9 +6,9 @@ import asyncio
 import time
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from lyma_server.errors import ConfigError
+from lyma_server.errors import AllFailed, ConfigError
 from lyma_server.protocol.messages import KeyStatus, ModelsResult, ProviderStatus
 from lyma_server.router.call import CallLoop, Means
 from lyma_server.router.chat import Remark
@@ -19,6 +19,7 @@ from lyma_server.router.listings import Listings
 from lyma_server.router.plan import plan
 from lyma_server.router.providers.adapter import SdkAdapter
 from lyma_server.router.providers.anthropic import AnthropicWire
+from lyma_server.router.providers.base import AUTO
 from lyma_server.router.providers.connecting import NetworkConnections
 from lyma_server.router.providers.embedded import SocketConnections
 from lyma_server.router.providers.openai import OpenAIWire
@@ -90,9 +91,13 @@ class Router:
         for notice in self.take_notices():
             yield Remark(notice)
         call = CallLoop(request, stations, self._means, on_attempt)
-        async with aclosing(call.run()) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(call.run()) as events:
+                async for event in events:
+                    yield event
+        except AllFailed as error:
+            error.message += await self._near_models(stations, error)
+            raise
 
     async def warm_up(self) -> None:
         """Do ahead, off the event loop, what the first ask would wait for: open the state and import an SDK."""
@@ -131,6 +136,17 @@ class Router:
         adapters, self._adapters = list(self._adapters.values()), {}
         await asyncio.gather(*(adapter.close() for adapter in adapters))
         await asyncio.to_thread(self._state.database.close)
+
+    async def _near_models(self, stations: tuple[Station, ...], error: AllFailed) -> str:
+        """A sentence for each provider that does not have the model it was asked for: which names it lists instead."""
+        rows = cast("list[dict[str, str]]", error.data["attempts"])
+        missing = {row["provider"] for row in rows if row["class"] == "model_unavailable"}
+        told = ""
+        for station in stations:
+            if station.provider.name in missing and station.model != AUTO:
+                near = await self._listings.near(station.provider, station.model)
+                told += f" {station.provider.name} lists {', '.join(near)}." if near else ""
+        return told
 
     def _stations(self, planned: tuple[tuple[Provider, str], ...]) -> tuple[Station, ...]:
         return tuple(self._fleet.station(provider, model) for provider, model in planned)
