@@ -10,8 +10,8 @@ from typing import Final
 HEAD: Final = 4096
 """Bytes; a linker puts the notes of a program there."""
 
-SCRIPT_LINE: Final = 256
-"""Of a script the kernel reads so many bytes (BINPRM_BUF_SIZE)."""
+SCRIPT_LINE: Final = 255
+"""Of a script the kernel reads so many bytes (BINPRM_BUF_SIZE less one)."""
 
 ELF: Final = b"\x7fELF"
 BUILD_ID: Final = 3

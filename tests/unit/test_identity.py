@@ -1,0 +1,98 @@
+"""Which tool a file is, whatever it is called."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lyma_server.executor.exec_judge import ExecJudge, Place, is_loader
+from lyma_server.executor.identity import Identities, Unrecognisable
+from lyma_server.isolation.exec_request import ExecRequest, head_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
+RM = shutil.which("rm", path="/usr/bin:/bin")
+
+
+@pytest.fixture(scope="module")
+def identities():
+    return Identities()
+
+
+@contextmanager
+def asked(path, *argv, cwd="/"):
+    file, root = os.open(path, os.O_PATH), os.open("/", os.O_PATH)
+    yield ExecRequest(1, str(path), argv or (Path(path).name,), cwd, file, root, head_of(file))
+    os.close(file)
+    os.close(root)
+
+
+def copied(folder: Path, more: bytes = b"") -> Path:
+    copy = folder / "harmless"
+    shutil.copy(RM, copy)
+    with copy.open("ab") as file:
+        file.write(more)
+    return copy
+
+
+def test_a_tool_a_link_and_a_copy_are_the_same_tool(identities, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(RM)
+    for path in (RM, link, copied(tmp_path), copied(tmp_path, b"more")):
+        with asked(path, "x", "-rf", "/") as request:
+            assert identities.name(request) == "rm"
+
+
+def test_a_copy_without_a_build_is_known_by_its_content(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "rm").write_bytes(b"\x7fELF" + bytes(500))
+    (tmp_path / "copy").write_bytes(b"\x7fELF" + bytes(500))
+    (tmp_path / "other").write_bytes(b"\x7fELF" + bytes(499) + b"x")
+    identities = Identities([str(tools)])
+    for name, tool in (("copy", "rm"), ("other", None)):
+        with asked(tmp_path / name) as request:
+            assert identities.name(request) == tool
+
+
+def test_a_file_of_many_names_is_the_one_that_it_is_called_by(tmp_path):
+    (tmp_path / "pgrep").write_bytes(b"\x7fELF" + bytes(60))
+    (tmp_path / "pkill").symlink_to("pgrep")
+    (tmp_path / "busybox").write_bytes(b"\x7fELF" + bytes(70))
+    (tmp_path / "sh").hardlink_to(tmp_path / "busybox")
+    identities = Identities([str(tmp_path)])
+    for path, word, tool in (
+        ("pgrep", "/x/pkill", "pkill"),
+        ("pkill", "odd", "pkill"),
+        ("busybox", "odd", "busybox"),
+        ("sh", "-sh", "sh"),
+    ):
+        with asked(tmp_path / path, word) as request:
+            assert identities.name(request) == tool
+
+
+def test_a_program_that_nobody_may_read_may_be_any(identities, tmp_path):
+    with asked(copied(tmp_path), "x", "-rf", "/home") as request:
+        hidden = ExecRequest(1, request.path, request.argv, "/", request.file, request.root, None)
+        with pytest.raises(Unrecognisable):
+            identities.name(hidden)
+        judge = ExecJudge(Place("/home/dev", "/home/dev/app", "/home/dev/.lyma"), identities)
+        assert judge(hidden).rule == "fs-wipe"
+        benign = ExecRequest(1, request.path, ("x", "-rf", "build"), "/home/dev/app", request.file, request.root, None)
+        assert judge(benign) is None
+
+
+def test_loaders_are_known(identities):
+    assert is_loader("ld-linux-x86-64.so.2")
+    assert is_loader("ld-musl-aarch64.so.1")
+    assert not is_loader("ld")
+    assert not is_loader(None)
+
+
+def test_strangers_are_nobody(identities):
+    with asked(Path(__file__)) as request:
+        assert identities.name(request) is None
