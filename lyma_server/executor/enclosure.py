@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from lyma_server.executor.exec_judge import Place
     from lyma_server.isolation.process import Child
+    from lyma_server.isolation.unix_sockets import Reach
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BOOT: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from lyma_server.{module} import main; main({words})"
@@ -192,8 +193,10 @@ class Enclosure:
             self._end(process, -9)
 
 
-async def open_enclosure(confined: Sequence[str], place: Place) -> Enclosure:
-    """Start a sandbox. `confined` are the words that start a program inside. Raises MaskUnavailable, HelperFailed."""
+async def open_enclosure(confined: Sequence[str], place: Place, reach: Reach | None = None) -> Enclosure:
+    """Start a sandbox. `confined` are the words that start a program inside, `reach` says which sockets must be hidden that
+    appear later. Raises MaskUnavailable, HelperFailed.
+    """
     control, its_control = socket.socketpair()
     orders, its_orders = socket.socketpair()
     reports, its_reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -206,7 +209,8 @@ async def open_enclosure(confined: Sequence[str], place: Place) -> Enclosure:
                 each.close()
             raise
         keeper = [sys.executable, *KEEPER, str(ROOT)]
-        order = {"place": asdict(place), "sandbox": list(confined), "keeper": keeper}
+        watched = None if reach is None else reach.to_json()
+        order = {"place": asdict(place), "sandbox": list(confined), "keeper": keeper, "reach": watched}
         frames.send(control, order, (its_orders.fileno(), its_reports.fileno()))
     orders.settimeout(START_S)
     enclosure = Enclosure(child, control, orders, reports)

@@ -195,7 +195,7 @@ class Commands:
                 )
             fence = await fence_for(self.ground)
             self._environment = {**self.manner.environment, **fence.environment}
-            self._enclosure = await open_enclosure(fence.words, self.ground.place)
+            self._enclosure = await open_enclosure(fence.words, self.ground.place, fence.reach)
             self.notices += [notice for notice in fence.notices if notice not in self._told]
             self._told.update(fence.notices)
             if self._enclosure.guard != "on":

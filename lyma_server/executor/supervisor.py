@@ -5,7 +5,7 @@ is asked to. It runs beside the server and not in it, because an answer must com
 keeps the user's own uid, and can be looked into like any program, or else it could not read what its children execute.
 When the server is gone its socket closes, and when this process ends the sandbox ends with all that is in it.
 
-Over `control` come `{"place", "sandbox", "keeper"}` once, with the two sockets for the keeper, and then `{"stop": id}`.
+Over `control` come `{"place", "sandbox", "keeper", "reach"}` once, with the two sockets for the keeper, and then `{"stop": id}`.
 It answers `{"ready": guard}` or `{"failed": why}`, and tells `{"refused": …, "command": id}`.
 """
 
@@ -27,9 +27,11 @@ from attrs import asdict, define, field
 from lyma_server.executor.exec_judge import ExecJudge, Place
 from lyma_server.executor.identity import Identities
 from lyma_server.isolation import family, frames
+from lyma_server.isolation.covering import Watch
 from lyma_server.isolation.guard import Guard, Refusal
 from lyma_server.isolation.keeper import name_of
 from lyma_server.isolation.launch import HelperFailed, collect, launch, open_exit
+from lyma_server.isolation.unix_sockets import Reach
 
 if TYPE_CHECKING:
     from lyma_server.isolation.exec_request import ExecRequest
@@ -75,6 +77,7 @@ class Supervisor:
     guard: Guard | None = None
     sandbox: Process | None = None
     keeper: int = 0
+    watch: Watch | None = None
     told: Counter[int | None] = field(factory=Counter)
 
     def open(self, order: dict[str, Any], sockets: tuple[int, ...]) -> None:
@@ -92,6 +95,9 @@ class Supervisor:
         if listeners:
             judge = ExecJudge(Place(**order["place"]), Identities())
             self.guard = Guard(listeners[0], judge, self._tell_refusal)
+        if order["reach"] is not None:
+            self.watch = Watch(self.keeper, Reach.from_json(order["reach"]), sleepless=self.guard is None)
+            self.watch.look()
         frames.send(ours, "go on")
         ours.close()
         frames.send(self.control, {"ready": said["guard"]})
@@ -110,6 +116,7 @@ class Supervisor:
             ready = dict(poll.poll(0))
             if ended in ready:
                 return
+            self._watch_sockets(about_to_run=self.guard is not None and self.guard.listener in ready)
             if self.guard is not None:
                 self._serve_guard(self.guard, ready.get(self.guard.listener, 0), poll)
             if self.control.fileno() in ready:
@@ -137,8 +144,15 @@ class Supervisor:
 
     def _patience(self) -> float | None:
         waits = [max(0.0, due - time.monotonic()) for due in self.stops.values()]
-        look = self.guard.look_due_in() if self.guard is not None else None
-        return min([*waits, *([] if look is None else [look])], default=None)
+        looks = (each.due_in() for each in (self.guard, self.watch) if each is not None)
+        return min([*waits, *(look for look in looks if look is not None)], default=None)
+
+    def _watch_sockets(self, *, about_to_run: bool) -> None:
+        """Before what is about to run can reach them."""
+        if self.watch is not None:
+            if about_to_run:
+                self.watch.wake()
+            self.watch.look_if_due()
 
     def _serve_guard(self, guard: Guard, events: int, poll: select.epoll) -> None:
         if events & select.EPOLLIN:

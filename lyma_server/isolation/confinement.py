@@ -44,6 +44,7 @@ class Surroundings:
 class Confinement:
     """All that bounds a command. `masked` are empty and read-only, whatever else is said."""
 
+    workspace: Path
     masked: tuple[Path, ...]
     write: Write
     writable: tuple[Path, ...]
@@ -89,6 +90,7 @@ def confine(
     masked = outermost(around.lyma_homes)
     everywhere = write == "everywhere"
     return Confinement(
+        workspace=around.workspace,
         masked=masked,
         write=write,
         writable=outermost(tuple(path for path in open_folders if not everywhere or is_private(path))),

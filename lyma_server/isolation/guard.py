@@ -74,7 +74,7 @@ class Guard:
         self._looks: deque[_Look] = deque()
         seccomp.wake_at_once(listener)
 
-    def look_due_in(self) -> float | None:
+    def due_in(self) -> float | None:
         """Seconds until `look_again` should be called; None where nothing is to be looked at."""
         return max(0.0, min(look.due for look in self._looks) - time.monotonic()) if self._looks else None
 

@@ -43,6 +43,11 @@ def call(name: str, *arguments: object) -> int:
     return _checked(_libc().syscall(ctypes.c_long(number), *arguments))
 
 
+def libc(name: str, *arguments: object) -> int:
+    """Call a function of the C library that sets errno."""
+    return _checked(_libc()[name](*arguments))
+
+
 def control(option: int, argument: int, more: int = 0) -> int:
     """Call prctl."""
     return _checked(_libc().prctl(ctypes.c_int(option), *map(ctypes.c_ulong, (argument, more, 0, 0))))

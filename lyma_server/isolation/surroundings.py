@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lyma_server.isolation import unix_sockets
 from lyma_server.isolation.confinement import PRIVATE, Surroundings, contains, is_private, outermost
+from lyma_server.isolation.unix_sockets import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,6 @@ CACHES: Final = {
 
 RUN_FILES: Final = ("/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/resolv.conf")
 RESOLVER: Final = Path("/etc/resolv.conf")
-UNIX_SOCKETS: Final = Path("/proc/net/unix")
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
@@ -46,6 +46,7 @@ def survey(workspace: Path, user_home: Path, lyma_homes: Iterable[Path]) -> Surr
     real_workspace, real_home = workspace.resolve(), user_home.resolve()
     shared_git = shared_git_folder(real_workspace)
     homes = tuple(home.resolve() for home in named)
+    reach = Reach(hidden=(*PRIVATE, *homes), workspace=real_workspace)
     return Surroundings(
         user_home=real_home,
         lyma_homes=homes,
@@ -54,7 +55,7 @@ def survey(workspace: Path, user_home: Path, lyma_homes: Iterable[Path]) -> Surr
         shared_git=shared_git,
         caches=tuple(cache_folders(real_home)),
         read_only=(*hook_folders(real_workspace, shared_git), *_own_package(real_workspace)),
-        hidden_sockets=foreign_sockets((*PRIVATE, *homes), real_workspace),
+        hidden_sockets=unix_sockets.to_hide(unix_sockets.named_sockets(), reach),
         run_files=(*run_files(), *own_programs()),
         as_root=os.geteuid() == 0,
     )
@@ -104,18 +105,6 @@ def cache_folders(user_home: Path) -> list[Path]:
     return found
 
 
-def foreign_sockets(hidden: tuple[Path, ...], workspace: Path) -> tuple[Path, ...]:
-    """Listening sockets in the file system that must be hidden: those below `hidden` folders are, unless in the workspace."""
-    try:
-        lines = UNIX_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]
-    except OSError:
-        return ()
-    names = {line.split(maxsplit=7)[7] for line in lines if len(line.split(maxsplit=7)) == 8}
-    found = {Path(name).resolve() for name in names if name.startswith("/") and _is_socket(name)}
-    reachable = (path for path in found if contains(workspace, path) or not any(contains(at, path) for at in hidden))
-    return tuple(sorted(reachable))
-
-
 def run_files() -> list[Path]:
     """Which parts of /run programs cannot do without; no socket is among them."""
     wanted = [*RUN_FILES, str(RESOLVER.resolve())]
@@ -131,10 +120,3 @@ def own_programs() -> list[Path]:
 def _own_package(workspace: Path) -> list[Path]:
     """Our own code, unless it is what is being worked on."""
     return [] if contains(workspace, PACKAGE) else [PACKAGE]
-
-
-def _is_socket(name: str) -> bool:
-    try:
-        return stat.S_ISSOCK(Path(name).stat().st_mode)
-    except OSError:
-        return False

@@ -10,9 +10,11 @@ from attrs import frozen
 from lyma_server.errors import MaskUnavailable
 from lyma_server.isolation import enter
 from lyma_server.isolation.bwrap import ROOT_CAPABILITIES, bwrap_arguments
+from lyma_server.isolation.confinement import PRIVATE
 from lyma_server.isolation.enter import OWN_RUNTIME
 from lyma_server.isolation.grants import Files
 from lyma_server.isolation.landlock import SCOPES_SINCE
+from lyma_server.isolation.unix_sockets import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,11 +50,12 @@ class Fence:
     The first process of these words is the life of all that runs in it: when it is killed, all of it ends. File
     descriptors that it inherits reach the program. `environment` is what every command needs to see beside its own: the
     private folder for temporary files, which is made and removed with what runs in it. So one fence is not started twice at a time.
-    `notices` are for a person to read.
+    `reach` says which sockets must be hidden that appear later; null where none can be reached. `notices` are for a person.
     """
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
+    reach: Reach | None = None
     notices: tuple[str, ...] = ()
 
 
@@ -64,10 +67,11 @@ def enclose(means: Means, confinement: Confinement, runtime: Runtime = OWN_RUNTI
     if means.bwrap is not None:
         limits, notices = _beside_bwrap(means.landlock, confinement)
         words = (str(means.bwrap), *bwrap_arguments(confinement), *enter.words(limits, runtime))
-        return Fence(words, {"TMPDIR": TEMPORARY}, notices)
+        reach = None if limits["deny_sockets"] else _reach(confinement)
+        return Fence(words, {"TMPDIR": TEMPORARY}, reach, notices)
     if means.landlock:
         limits, notices = _landlock_alone(means, confinement)
-        return Fence(enter.words(limits, runtime), {"TMPDIR": limits["files"]["scratch"]}, notices)
+        return Fence(enter.words(limits, runtime), {"TMPDIR": limits["files"]["scratch"]}, None, notices)
     raise MaskUnavailable(
         f"Lyma's home could not be hidden from commands, so none runs: {means.hindrance}.", remedy=means.hindrance
     )
@@ -108,6 +112,11 @@ def _limits(abi: int, files: Files | None, *, deny_sockets: bool) -> dict[str, A
         "deny_sockets": deny_sockets,
         "capabilities": [] if files else None,
     }
+
+
+def _reach(confinement: Confinement) -> Reach:
+    """Only bubblewrap's sandbox can be changed once it runs, and only there a socket may be within reach at all."""
+    return Reach((*PRIVATE, *confinement.masked), confinement.workspace, confinement.sockets)
 
 
 def _names(paths: Iterable[Path]) -> tuple[str, ...]:

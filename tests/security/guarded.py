@@ -76,7 +76,7 @@ class Guarded:
             listener, self._decide, lambda request, refusal: self.refusals.append((request.argv, refusal.reason))
         )
         while not ended.is_set():
-            due = guard.look_due_in()
+            due = guard.due_in()
             ready, _, _ = select.select([listener], [], [], 0.05 if due is None else min(due, 0.05))
             if ready:
                 guard.serve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from lyma_server.errors import ConfigError, MaskUnavailable
-from lyma_server.isolation import surroundings
+from lyma_server.isolation import surroundings, unix_sockets
 from lyma_server.isolation.bwrap import bwrap_arguments
 from lyma_server.isolation.confinement import Surroundings, ancestors, confine, outermost
 from lyma_server.isolation.surroundings import survey
+from lyma_server.isolation.unix_sockets import Reach
 
 HOME, LYMA, WORK = Path("/home/dev"), Path("/home/dev/.lyma"), Path("/home/dev/app")
 
@@ -179,11 +181,31 @@ def test_sockets_of_others_are_found(tmp_path):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             server.bind(str(tmp_path / name))
             server.listen()
-        found = surroundings.foreign_sockets((tmp_path,), tmp_path / "work")
-        everything = surroundings.foreign_sockets((), tmp_path / "work")
+        now = unix_sockets.named_sockets()
+        found = unix_sockets.to_hide(now, Reach(hidden=(tmp_path,), workspace=tmp_path / "work"))
+        everything = unix_sockets.to_hide(now, Reach(hidden=(), workspace=tmp_path / "work"))
+        let_in = unix_sockets.to_hide(now, Reach(hidden=(), workspace=tmp_path / "work", let_in=(tmp_path / "s",)))
     assert tmp_path / "work/a b" in found
     assert tmp_path / "s" not in found
     assert {tmp_path / "work/a b", tmp_path / "s"} <= set(everything)
+    assert tmp_path / "s" not in let_in
+
+
+def test_a_socket_with_a_relative_name_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        server.listen()
+        assert tmp_path / "s" in unix_sockets.places(unix_sockets.named_sockets())
+
+
+def test_whose_a_socket_is(tmp_path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        server.listen()
+        mine = next(each for each in unix_sockets.named_sockets() if each.name == str(tmp_path / "s"))
+        assert unix_sockets.held_by([os.getpid()], {mine.number}) == {mine.number}
+        assert unix_sockets.held_by([os.getppid(), 1, 2**22 + 1], {mine.number}) == set()
 
 
 def test_a_workspace_in_a_private_folder_is_there_with_either_setting():
