@@ -13,6 +13,7 @@ import pytest
 
 from lyma_server.isolation import kernel, probe
 from tests.commands import throwaway_home
+from tests.security.guarded import Guarded
 
 pytestmark = [
     pytest.mark.skipif(not kernel.has_exec_notification(), reason="this kernel cannot ask about system calls"),
@@ -147,3 +148,13 @@ def running(marker: str) -> int:
                 continue
             found += words[:2] == [b"sleep", marker.encode()]
     return found
+
+
+def test_below_another_guard_it_runs_all_the_same_and_says_so(home):
+    """The kernel allows one supervisor of system calls for a process."""
+    guarded = Guarded(lambda _: None)
+    words = [sys.executable, "-m", "lyma_server", "exec", "echo ran; rm -rf build"]
+    result = guarded.run(words, cwd=home / "work", env=dict(os.environ))
+    assert "ran\n" in result.stdout
+    assert result.stdout.count("another supervisor of system calls is here already") == 1
+    assert "rm" in {request.argv[0] for request in guarded.requests}

@@ -23,7 +23,10 @@ ROOM_S = 0.01
 async def sessions(server: LymaServer, call: Call) -> Json:
     """List, replay, copy or remove conversations."""
     core = await server.engine.open()
-    return unstructure(SessionsResult(sessions=await _answer(server, core.agent.sessions, call.params)))
+    answer = await _answer(server, core.agent.sessions, call.params)
+    if call.params.action == "delete" and core.commands is not None:
+        await core.commands.end(call.params.session)
+    return unstructure(SessionsResult(sessions=answer))
 
 
 async def _answer(server: LymaServer, store: SessionStore, params: SessionsParams) -> tuple[SessionInfo, ...]:
