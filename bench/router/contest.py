@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 from bench.measure import Figure, Report, figure
+from bench.router import faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,10 @@ class Contender:
     def warm_up(self, kind: str) -> None:
         if kind in self.kinds:
             self._order({"do": kind, "count": 3, "at_once": 1})
+
+    def answered(self, kind: str, count: int) -> int:
+        """How many of `count` calls were answered."""
+        return count - len(self._order({"do": kind, "count": count, "at_once": 1, "tolerant": True})["failed"])
 
     def cost(self, name: str, what: str) -> float | None:
         told = self.costs.get(name)
@@ -109,7 +114,8 @@ def report() -> Report:
                     contender.run(kind, count)
             for contender in contenders.values():
                 contender.run("short", AT_ONCE * 2, AT_ONCE)
-        return Report(figures=tuple(figures(contenders)), table=table(contenders))
+        tables = f"{table(contenders)}\n\n{faults.table(contenders, NAMES)}"
+        return Report(figures=tuple(figures(contenders)), table=tables)
 
 
 def figures(contenders: dict[str, Contender]) -> Iterator[Figure]:

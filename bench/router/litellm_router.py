@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.router.sdk import MESSAGES
+from bench.router.faults import FAULTS, PATIENCE_S, kind_of, path_of
+from bench.router.sdk import ANSWER, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,11 +26,18 @@ async def whole(router: Any, model: str) -> None:
     assert answer.choices[0].message.content
 
 
+async def answer(router: Any) -> None:
+    answer = await router.acompletion(model="m", messages=MESSAGES, stream=True)
+    text = "".join([chunk.choices[0].delta.content or "" async for chunk in answer if chunk.choices])
+    assert text == ANSWER
+
+
 async def calls(port: int, refusing_port: int) -> dict[str, Callable[[], Awaitable[None]]]:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
 
     litellm.suppress_debug_info = True
+    logging.disable(logging.CRITICAL)
     litellm.telemetry = False
 
     def deployment(name: str, path: str, key: str = "sk-bench-0001", at: int = port) -> dict[str, Any]:
@@ -46,5 +55,15 @@ async def calls(port: int, refusing_port: int) -> dict[str, Callable[[], Awaitab
         num_retries=0,
         disable_cooldowns=True,
     )
+    tolerant = {}
+    for name, fault in FAULTS.items():
+        bad = deployment("m", path_of(name), at=refusing_port if fault.refused else port)
+        others = [deployment("m", "short", f"sk-bench-000{number}") for number in (2, 3)]
+        patience = {"timeout": PATIENCE_S, "stream_timeout": PATIENCE_S}
+        tolerant[kind_of(name)] = partial(answer, litellm.Router(model_list=[bad, *others], num_retries=2, **patience))
     names = ("short", "long", "limited", "refused")
-    return {**{name: partial(stream, router, name) for name in names}, "whole": partial(whole, router, "short")}
+    return {
+        **{name: partial(stream, router, name) for name in names},
+        "whole": partial(whole, router, "short"),
+        **tolerant,
+    }

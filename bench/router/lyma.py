@@ -6,14 +6,16 @@ on by one, so that the call meets the fault anew.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lyma_server.config.model import Settings
-from lyma_server.router.chat import ChatRequest, Completed, Message, Text
+from bench.router.faults import FAULTS, PATIENCE_S, kind_of, path_of
+from lyma_server.config.model import RouterSettings, Settings
+from lyma_server.router.chat import ChatRequest, Completed, Message, Text, TextDelta
 from lyma_server.router.database import Database
 from lyma_server.router.providers.base import Key, Provider
 from lyma_server.router.router import Router
@@ -21,10 +23,11 @@ from lyma_server.router.state import State
 from lyma_server.secret import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
 MESSAGES = (Message("user", (Text("question"),)),)
 KEYS = tuple(Key(Secret(f"sk-bench-000{number}")) for number in range(1, 4))
+ANSWER = "word0 "
 LIMITED = Key(Secret("sk-bench-limited"))
 
 
@@ -47,6 +50,14 @@ async def stream(router: Router, attempts: int = 1) -> None:
     last = [event async for event in router.stream(request, told.append)][-1]
     assert isinstance(last, Completed)
     assert len(told) == attempts
+
+
+async def answer(router: Router, numbers: Iterator[int]) -> None:
+    """One call of a new session, which must be answered, by however many attempts."""
+    request = ChatRequest("Be brief.", MESSAGES, f"session {next(numbers)}")
+    events = [event async for event in router.stream(request, lambda _attempt: None)]
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == ANSWER
 
 
 async def calls(port: int, refusing_port: int) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -76,6 +87,12 @@ async def calls(port: int, refusing_port: int) -> dict[str, Callable[[], Awaitab
     for one in routers.values():
         await one.warm_up()
     steps = {name: partial(stream, one) for name, one in routers.items()}
+    for name, fault in FAULTS.items():
+        bad = provider("bad", path_of(name), at=refusing_port if fault.refused else port)
+        state = State(Database(folder / f"{path_of(name)}.db"))
+        patient = Settings(router=RouterSettings(first_content_s=PATIENCE_S, first_content_thinking_s=PATIENCE_S))
+        others = (provider(other, "short") for other in ("second", "third"))
+        steps[kind_of(name)] = partial(answer, Router((bad, *others), patient, state), itertools.count())
     return {
         **steps,
         "limited": partial(fail_over, routers["limited"]),

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "question"}]
 
 
+ANSWER = "word0 "
+
+
 async def stream(client: openai.AsyncOpenAI) -> None:
     more: dict[str, Any] = {"stream_options": {"include_usage": True}}
     async with await client.chat.completions.create(model="m", messages=MESSAGES, stream=True, **more) as answer:  # type: ignore[call-overload]

@@ -1,7 +1,7 @@
 """A provider that answers at once, so that what is measured is the client: `python stub.py` prints its port.
 
-By the path before `/v1`: `short` three chunks, `long` two hundred; a key that ends with `limited` gets a 429. Without
-`"stream"` in the body the answer is whole. It ends with its standard input.
+By the path before `/v1`: `short` three chunks, `long` two hundred, or one of the faults; a key that ends with `limited`
+gets a 429. Without `"stream"` in the body the answer is whole. It ends with its standard input.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+
+from bench.router.faults import FAULTS, Fault, path_of
 
 CHUNKS = {"short": 3, "long": 200}
 MODEL = "bench"
@@ -50,15 +52,28 @@ def answer(count: int) -> dict[str, object]:
     return {"id": "c1", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice], "usage": USAGE}
 
 
+def faulty(fault: Fault) -> bytes:
+    if fault.body is None:
+        return b""
+    data = fault.body.encode()
+    head = f"HTTP/1.1 {fault.status} Bench\r\ncontent-type: {fault.type}\r\ncontent-length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
 STREAMED = {path: streamed(count) for path, count in CHUNKS.items()}
 WHOLE = {path: whole(200, answer(count)) for path, count in CHUNKS.items()}
 LIMITED = whole(429, {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}})
+
+
+FAULTY = {path_of(name): faulty(fault) for name, fault in FAULTS.items()}
 
 
 def reply_to(head: bytes, body: bytes) -> bytes:
     if b"limited\r\n" in head:
         return LIMITED
     path = head.split(b"/", 2)[1].decode()
+    if path in FAULTY:
+        return FAULTY[path]
     return (STREAMED if b'"stream"' in body else WHOLE)[path]
 
 

@@ -1,7 +1,8 @@
 """One contender in a process: `python worker.py CONTENDER PORT REFUSING_PORT`.
 
 Reads `{"do": NAME, "count": N, "at_once": N}` a line and answers with the milliseconds of each call, the processor time a
-call in milliseconds, and its resident memory in MiB. The contender's own module is all that it imports.
+call in milliseconds, its resident memory in MiB, and how many calls failed where `"tolerant"` allows that. The contender's
+own module is all that it imports.
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ if TYPE_CHECKING:
     Call = Callable[[], Awaitable[None]]
 
 
-async def measure(call: Call, count: int, at_once: int) -> dict[str, object]:
+async def measure(call: Call, count: int, at_once: int, *, tolerant: bool = False) -> dict[str, object]:
     left = iter(range(count))
     times: list[float] = []
+    failed: list[str] = []
 
     async def work() -> None:
         for _ in left:
             start = time.perf_counter()
-            await call()
+            try:
+                await call()
+            except Exception as error:
+                if not tolerant:
+                    raise
+                failed.append(repr(error)[:200])
             times.append((time.perf_counter() - start) * 1000)
 
     processor, start = time.process_time(), time.perf_counter()
@@ -35,6 +42,7 @@ async def measure(call: Call, count: int, at_once: int) -> dict[str, object]:
     took = (time.perf_counter() - start) * 1000
     return {
         "times": times,
+        "failed": failed,
         "each_ms": took / count,
         "cpu_ms": (time.process_time() - processor) * 1000 / count,
         "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -48,7 +56,10 @@ async def serve(name: str, port: int, refusing_port: int, started: float) -> Non
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         order = json.loads(line)
-        print(json.dumps(await measure(calls[order["do"]], order["count"], order["at_once"])), flush=True)
+        found = await measure(
+            calls[order["do"]], order["count"], order["at_once"], tolerant=order.get("tolerant", False)
+        )
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

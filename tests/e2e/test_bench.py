@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bench import measure
-from bench.router import contest
+from bench.router import contest, faults
 
 if TYPE_CHECKING:
     import pytest
@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 def test_every_kind_of_call_is_made_by_both(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(contest, "ROUNDS", 2)
     monkeypatch.setattr(contest, "BATCHES", dict.fromkeys(contest.BATCHES, 1))
+    monkeypatch.setattr(faults, "CALLS", 2)
     monkeypatch.setattr(contest, "LITELLM", tmp_path / "none")
     report = contest.report()
     assert len(report.figures) == 4
     assert all(figure.ours_ms > 0 and figure.theirs_ms > 0 for figure in report.figures)
     assert "LiteLLM" not in report.table
     assert report.table.startswith("| side by side | bare openai SDK | Lyma |\n")
+    assert [line for line in report.table.splitlines() if line.endswith("| 2 |")] == [
+        f"| {name} | 2 |" for name in faults.FAULTS
+    ]
 
 
 def test_a_figure_is_the_median_of_its_pairs() -> None:
