@@ -17,8 +17,10 @@ def terminal() -> None:
         sys.stdout.write(f"lyma {__version__}\n")
         return
     try:
+        from lyma_server.secret import keep_memory_private
         from lyma_server.terminal.main import main
 
+        keep_memory_private()
         code = main(sys.argv[1:], serve)
     except KeyboardInterrupt:
         code = 130

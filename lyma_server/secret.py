@@ -11,6 +11,7 @@ import base64
 import json
 import logging
 import re
+import sys
 import threading
 import urllib.parse
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -27,6 +28,9 @@ SHORTEST_KNOWN: Final = 16
 
 BEYOND_PREFIX: Final = 8
 """How many characters after the vendor's prefix are enough to know a key by."""
+
+SET_DUMPABLE: Final = 4
+"""The option of prctl (include/uapi/linux/prctl.h)."""
 
 SHOWN: Final = 4
 """How many characters a masked value shows at most."""
@@ -368,3 +372,14 @@ def _alternatives(heads: list[str]) -> str:
         by_first.setdefault(head[0], []).append(head[1:])
     branches = [re.escape(first) + _alternatives(rests) for first, rests in by_first.items()]
     return f"(?:{'|'.join(branches)})"
+
+
+def keep_memory_private() -> None:
+    """Let no other program of this user look into our memory or our environment, and no crash write them to a file.
+
+    What we start is not affected: a new program begins as the system has it.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(SET_DUMPABLE, 0, 0, 0, 0)

@@ -54,7 +54,9 @@ def build_default_core() -> Core:
     import os
 
     from lyma_server.compose import build_core
+    from lyma_server.secret import keep_memory_private
 
+    keep_memory_private()
     return build_core(os.environ)
 
 
