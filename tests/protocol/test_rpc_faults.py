@@ -270,6 +270,12 @@ def test_an_id_that_is_none_is_refused(server: Server, shared: RawClient, identi
     server.hold(lambda: _equal(code(shared, server, message, None), -32600))
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_an_id_that_is_too_large_to_be_held_is_refused(server: Server, shared: RawClient, sign: str) -> None:
+    body = b'{"jsonrpc": "2.0", "id": %s1e400, "method": "lyma/status"}' % sign.encode()
+    server.hold(lambda: _equal(code(shared, server, body, None), -32600))
+
+
 @pytest.mark.parametrize("server", ["lyma", "stock"])
 def test_only_three_marks_end_a_line(server: str) -> None:
     text = "a\u2028b\x0cc\x85d\x1ee\r\nf\rg\n"

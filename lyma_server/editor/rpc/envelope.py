@@ -27,6 +27,7 @@ _VALUE = rb'(?:"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|null)'
 _MEMBER = rb'\s*"(?:jsonrpc|id|method)"\s*:\s*' + _VALUE + rb"\s*"
 _HEAD: Final = re.compile(rb"\s*\{(" + _MEMBER + rb"(?:," + _MEMBER + rb")*)")
 _TAIL: Final = re.compile(rb",(" + _MEMBER + rb"(?:," + _MEMBER + rb")*)\}\s*$")
+_INFINITE: Final = (float("inf"), float("-inf"))
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -106,8 +107,9 @@ def classify(value: Json) -> Message:
 
 
 def valid_id(value: Json) -> Id | None:
-    """`value` where it can name a request, else null."""
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    """`value` where it can name a request, else null. A number too large to be held (1e400) could not be sent back."""
+    usable = isinstance(value, str | int | float) and not isinstance(value, bool) and value not in _INFINITE
+    return value if usable else None
 
 
 def _refuse_constant(name: str) -> Json:
