@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -214,13 +217,28 @@ def run_key_command(command: str, environ: Mapping[str, str]) -> str:
     """
     from lyma_server.isolation.process import run_helper_blocking
 
-    result = run_helper_blocking(["/bin/sh", "-c", command], env=environ, timeout_s=KEY_COMMAND_S)
+    with _interruptible():
+        result = run_helper_blocking(["/bin/sh", "-c", command], env=environ, timeout_s=KEY_COMMAND_S)
     if result.status != 0:
         told = (
             "there is no such program" if result.status == NO_SUCH_PROGRAM else f"it ended with status {result.status}"
         )
         raise ConfigError(told, detail=result.stderr.decode(errors="replace"))
     return result.stdout.decode(errors="replace")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a command that waits for its owner: an event loop would only hear of it when that is over."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _providers(settings: Settings, keys: Mapping[str, tuple[ResolvedKey, ...]]) -> tuple[Provider, ...]:
