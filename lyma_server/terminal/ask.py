@@ -127,6 +127,8 @@ async def _turn(args: Namespace, core: Core, content: str | tuple[Block, ...], f
             _conclude(args, printer, result)
         finally:
             await asyncio.to_thread(printer.close)
+    if printer.problem:
+        raise LymaError(f"The answer cannot be written: {printer.problem}.")
     if printer.broken:
         return 1
     return CANCELLED if result.stop_reason == "cancelled" else 0

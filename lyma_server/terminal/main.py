@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lyma_server.errors import LymaError, UsageError
 from lyma_server.terminal.commands import BY_NAME, COMMANDS, Row
 from lyma_server.terminal.plain import plain
+from lyma_server.terminal.streams import complaint, forget_stderr, forget_stdout, hold_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +54,8 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
     """Run one command and return its exit code. `serve` is the other face, for `lyma serve`."""
+    if argv[:1] != ["serve"]:  # which says so where its pipes are closed
+        hold_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -67,14 +69,18 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
     except KeyboardInterrupt:
         code = CANCELLED
     except BrokenPipeError:
-        _forget_stdout()
+        forget_stdout()
         code = 1
     except Exception as error:  # noqa: BLE001 - the last resort: nobody wants a traceback
-        from lyma_server.terminal.incident import record
-
-        _say(record(error))
+        _say(complaint(error) or _record(error))
         code = 1
     return code
+
+
+def _record(error: Exception) -> str:
+    from lyma_server.terminal.incident import record
+
+    return record(error)
 
 
 def _end_as_on_ctrl_c() -> None:
@@ -130,11 +136,10 @@ def _find(name: str) -> Row:
 def _say(sentence: str) -> None:
     try:
         sys.stdout.flush()
-        sys.stderr.write(f"lyma: {plain(sentence)}\n")
     except OSError:
-        _forget_stdout()
-
-
-def _forget_stdout() -> None:
-    """The reader has left: keep the interpreter from complaining when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_stdout()
+    try:
+        sys.stderr.write(f"lyma: {plain(sentence)}\n")
+        sys.stderr.flush()
+    except OSError:
+        forget_stderr()

@@ -34,6 +34,7 @@ class Printer:
 
     def __init__(self, view: View, *, dim_notes: bool, lost: Callable[[], None], out: int = 1, err: int = 2) -> None:
         self.broken = False
+        self.problem = ""
         self._view = view
         self._dim = dim_notes
         self._lost = lost
@@ -88,9 +89,10 @@ class Printer:
             return
         try:
             write_fully(self._descriptors[stream], text.encode("utf-8", "backslashreplace"))
-        except OSError:
+        except OSError as error:
             if stream == "out" and not self.broken:
                 self.broken = True
+                self.problem = "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
                 self._lost()
 
 

@@ -16,6 +16,7 @@ from lyma_server.protocol.convert import structure
 from lyma_server.protocol.events import Event
 from lyma_server.protocol.messages import AskResult
 from tests.lyma import COMMAND, environment, run_lyma, start_lyma
+from tests.processes import wait_for
 from tests.stub_provider import StubProvider, call_tool, fail, hang, html, never_answer, refusing_url, say
 
 
@@ -319,3 +320,34 @@ def test_a_name_that_is_not_utf8_is_no_obstacle(tmp_path):
     assert (first.stdout, second.stdout) == ("seen\n", "again\n"), first.stderr + second.stderr
     assert "caf\ufffd.txt" in sent_text(stub.requests[1])
     assert "hello" in sent_text(stub.requests[0])
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        (">/dev/full", 1, "lyma: The answer cannot be written: No space left on device.\n"),
+        (">&-", 1, "lyma: The answer cannot be written: Bad file descriptor.\n"),
+        ("2>&- <&-", 0, ""),
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_an_error(end, status, said, folder):
+    with StubProvider([say("hello")]) as stub:
+        shell = ["/bin/sh", "-c", f"{' '.join(COMMAND)} ask hi {end}"]
+        result = subprocess.run(
+            shell, env=local(stub.openai_url), cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert (result.returncode, result.stderr) == (status, said)
+    assert result.stdout == ("hello\n" if status == 0 else "")
+
+
+def test_ctrl_c_ends_the_command_of_a_key(folder, tmp_path):
+    started = tmp_path / "started"
+    command = f"cmd:touch {started}; exec sleep 50"
+    env = environment(LYMA_ORDER="openai", LYMA_PROVIDERS__OPENAI__KEYS=json.dumps([command]))
+    lyma = start_lyma("ask", "hi", env=env, cwd=folder)
+    wait_for(started.exists)
+    asked = time.monotonic()
+    lyma.send_signal(signal.SIGINT)
+    said = lyma.communicate(timeout=20)
+    assert (lyma.returncode, *said) == (130, "", "")
+    assert time.monotonic() - asked < 5

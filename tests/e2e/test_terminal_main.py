@@ -100,3 +100,40 @@ def test_a_reader_that_leaves_is_met_with_silence():
         lyma.stdout.close()
         assert lyma.stderr.read() == b""
         assert lyma.wait(10) == 1
+
+
+def run_in_shell(line, folder, **more):
+    """Run `lyma` (as $LYMA) from a shell, which closes and points descriptors as it is told."""
+    env = os.environ | {"LYMA": f"{sys.executable} -m lyma_server", "LYMA_HOME": str(folder / "home"), **more}
+    return subprocess.run(
+        ["/bin/sh", "-c", line], env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("$LYMA config path >&-", 1, "lyma: The output cannot be written: Bad file descriptor.\n"),
+        ("$LYMA config path >/dev/full", 1, "lyma: The output cannot be written: No space left on device.\n"),
+        ("$LYMA nonsense >&-", 2, "lyma: There is no command `nonsense`; `lyma --help` lists them.\n"),
+        ("$LYMA nonsense 2>&-", 2, ""),
+        ("$LYMA nonsense 2>/dev/full", 2, ""),
+        ("$LYMA ask <&-", 2, "lyma: There is nothing to ask: the prompt is empty.\n"),
+        (
+            "mkdir gone && cd gone && rmdir ../gone && $LYMA ask hi",
+            1,
+            "lyma: The folder that you are in is gone; go to",
+        ),
+    ],
+)
+def test_streams_and_folders_that_are_not_there_are_one_sentence(line, status, said, tmp_path):
+    result = run_in_shell(line, tmp_path)
+    assert (result.returncode, result.stdout) == (status, "")
+    assert result.stderr.startswith(said)
+    assert result.stderr.count("\n") == (1 if said else 0)
+
+
+def test_no_file_of_ours_takes_the_place_of_a_closed_stream(tmp_path):
+    result = run_in_shell("$LYMA status 2>&- <&-", tmp_path, OPENAI_API_KEY="sk-test-0123456789abcdef")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "openai" in result.stdout
