@@ -33,7 +33,7 @@ def _change_folder(_machine: Machine, world: World, argv: tuple[str, ...]) -> Ou
     else:
         targets = _folders(world, operands[0])
     world.cwd, world.old_cwd = limit(targets) or old, old
-    return _DONE
+    return Outcome(limit(f"{place}\n" for place in world.cwd), assumed=True) if operands[:1] == ["-"] else _DONE
 
 
 def _folders(world: World, operand: str) -> Alternatives:

@@ -75,6 +75,12 @@ def may_match(subjects: Alternatives, patterns: list[str]) -> bool:
     return any(matches(subject, pattern) for subject in subjects for pattern in patterns)
 
 
+def must_match(subjects: Alternatives, patterns: list[str]) -> bool:
+    """Whether `case` certainly takes the arm of these patterns, so that no later one is looked at."""
+    known = all(map(is_known, (*subjects, *patterns)))
+    return known and all(any(matches(subject, pattern) for pattern in patterns) for subject in subjects)
+
+
 def adopt(world: World, branch: World) -> None:
     """Go on in the state that a branch left."""
     world.variables, world.arrays, world.cwd = branch.variables, branch.arrays, branch.cwd

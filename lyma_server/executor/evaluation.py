@@ -356,6 +356,8 @@ class Machine:
             if not outcome.ends:
                 world.merge(branch) if taken else conditions.adopt(world, branch)
                 taken += 1
+            if conditions.must_match(subjects, texts):
+                break
         return Outcome(limit(outputs) or ("",))
 
     def _run_arm(self, statements: tuple[Statement, ...], world: World) -> Outcome:

@@ -19,6 +19,12 @@ STAR, ANY, SET_OPEN, SET_CLOSE = (chr(_BASE + 16 + n) for n in range(4))
 BREAK, NOTHING, BRACE_OPEN, BRACE_CLOSE, COMMA, TILDE = (chr(_BASE + 32 + n) for n in range(6))
 """Only while a word is expanded: the end of a field · a quoted empty string · active brace and tilde characters."""
 
+_PROTECTED = " \t\n*?[]"
+_KEPT = "".join(chr(_BASE + 48 + n) for n in range(len(_PROTECTED)))
+PROTECT = str.maketrans(_PROTECTED, _KEPT)
+UNPROTECT = str.maketrans(_KEPT, _PROTECTED)
+"""Only while a word is expanded: characters of a quoted part inside an expansion, which is split and matched as a whole."""
+
 TAINTS = frozenset({NETWORK, DECODED, ENVIRONMENT, OURSELVES})
 UNKNOWNS = TAINTS | {UNKNOWN, SOMETHING}
 PATTERNS = frozenset({STAR, ANY, SET_OPEN})

@@ -15,8 +15,10 @@ from lyma_server.executor.marks import (
     OURSELVES,
     PATTERNS,
     SOMETHING,
+    STAR,
     UNKNOWN,
     UNKNOWNS,
+    UNPROTECT,
     blur,
     deactivate,
     is_known,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _LISTS = ("@", "*")
 _MAX_MATCHED = 2048
+MAX_STARS = 2
 
 
 def is_list(parameter: Parameter) -> bool:
@@ -61,7 +64,7 @@ def expand(expander: Expander, parameter: Parameter, *, quoted: bool) -> Alterna
     values = _values(expander, parameter)
     if parameter.indirect:
         values = _follow(expander, values)
-    return _operate(expander, parameter, values)
+    return _operate(expander, parameter, values, quoted=quoted)
 
 
 def _expand_list(expander: Expander, parameter: Parameter, items: list[str], *, quoted: bool) -> Alternatives:
@@ -71,9 +74,9 @@ def _expand_list(expander: Expander, parameter: Parameter, items: list[str], *, 
         items = items[_slice_of(expander, parameter, offset=0 if parameter.name not in _LISTS else -1)]
     elif parameter.operator:
         if not items:
-            return _operate(expander, parameter, None)
+            return _operate(expander, parameter, None, quoted=quoted)
         if not parameter.operator.startswith((":", "-", "+", "=", "?")):
-            items = [_operate(expander, parameter, (item,))[0] for item in items]
+            items = [_operate(expander, parameter, (item,), quoted=quoted)[0] for item in items]
     if quoted and is_list(parameter):
         return (BREAK.join(NOTHING + item for item in items),)
     return ((BREAK if not quoted else " ").join(items),)
@@ -143,24 +146,26 @@ def _follow(expander: Expander, values: Alternatives | None) -> Alternatives | N
     return limit(found) if found else None
 
 
-def _operate(expander: Expander, parameter: Parameter, values: Alternatives | None) -> Alternatives:
+def _operate(expander: Expander, parameter: Parameter, values: Alternatives | None, *, quoted: bool) -> Alternatives:
     operator = parameter.operator
     if not operator:
         if values is None and "nounset" in expander.world.options:
             raise ShellEnds
         return values if values is not None else ("",)
     if operator.lstrip(":") in ("-", "=", "?", "+"):
-        return _default(expander, parameter, values)
+        return _default(expander, parameter, values, quoted=quoted)
     if operator == "length":
         return limit(str(len(value)) if is_known(value) else SOMETHING for value in values or ("",))
     if operator == "slice":
         cut = _slice_of(expander, parameter)
         return limit(value[cut] if is_known(value) else blur(value) for value in values or ("",))
     operands = [expander.pattern(word)[0] for word in parameter.words if word is not None]
-    return limit(_TRANSFORMS[operator[0]](value, operator, operands) for value in values or ("",))
+    if values is None:
+        return ("",)
+    return limit(_TRANSFORMS[operator[0]](value, operator, operands) for value in values)
 
 
-def _default(expander: Expander, parameter: Parameter, values: Alternatives | None) -> Alternatives:
+def _default(expander: Expander, parameter: Parameter, values: Alternatives | None, *, quoted: bool) -> Alternatives:
     """`:-`, `:=`, `:?`, `:+` and their forms without colon."""
     kind, colon = parameter.operator[-1], parameter.operator.startswith(":")
     found: list[str] = []
@@ -169,17 +174,17 @@ def _default(expander: Expander, parameter: Parameter, values: Alternatives | No
         unset = value is None or (colon and value == "")
         perhaps = value is not None and colon and value != "" and not set(value) - (UNKNOWNS - {SOMETHING})
         if kind == "+":
-            found += [] if unset else list(expander.text(word))
+            found += [] if unset else list(expander.operand(word, quoted=quoted))
             found += [""] if unset or perhaps else []
             continue
         if value is not None and not unset:
             found.append(SOMETHING + value.replace(UNKNOWN, "") if perhaps else value)
         if kind != "?" and (unset or perhaps):
-            found += expander.text(word)
+            found += expander.operand(word, quoted=quoted)
     if not found:
         raise ShellEnds
     if kind == "=":
-        expander.world.set(parameter.name, limit(map(deactivate, found)))
+        expander.world.set(parameter.name, limit(deactivate(text).translate(UNPROTECT) for text in found))
     return limit(found)
 
 
@@ -231,10 +236,27 @@ def _replace(value: str, operator: str, operands: list[str]) -> str:
     if not pattern or len(value) > _MAX_MATCHED:
         return value
     anchor = pattern[0] if operator == "/" and pattern[0] in "#%" else ""
-    escaped = "".join(f"[{c}]" if c in "*?[" else c for c in pattern.removeprefix(anchor))
-    expression = translate(deactivate(escaped)).removesuffix(r"\Z").removesuffix(r"\z")
+    expression = _longest_match(pattern.removeprefix(anchor))
     expression = {"#": rf"\A(?:{expression})", "%": rf"(?:{expression})\Z", "": expression}[anchor]
-    return re.sub(expression, lambda _: replacement, value, count=0 if operator == "//" else 1)
+    count = 0 if operator == "//" else 1
+    return re.sub(
+        expression,
+        lambda match: replacement if match.group(0) or not value else "",
+        value,
+        count=count,
+        flags=re.DOTALL,
+    )
+
+
+def _longest_match(pattern: str) -> str:
+    """A pattern as an expression that takes as much as it can, as bash does; one of many stars takes as little as it can,
+    since anything else might take for ever.
+    """
+    escaped = "".join(f"[{c}]" if c in "*?[" else c for c in pattern)
+    if pattern.count(STAR) > MAX_STARS:
+        return translate(deactivate(escaped)).removesuffix(r"\Z").removesuffix(r"\z")
+    parts = (translate(deactivate(part)) for part in escaped.split(STAR))
+    return ".*".join(part.removesuffix(r"\Z").removesuffix(r"\z") for part in parts)
 
 
 def _case(value: str, operator: str, _operands: list[str]) -> str:

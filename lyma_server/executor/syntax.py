@@ -53,7 +53,7 @@ class ExtendedGlob:
 @frozen
 class Parameter:
     """`$x` and `${x...}`. `operator` is one of `:-`, `#`, `%%`, `^^`, `@`, `/`, `//`, `slice`, `length`, `names`, or
-    empty; `words` are its operands.
+    empty; `words` are its operands. `short` is the form without braces.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Parameter:
     indirect: bool = False
     operator: str = ""
     words: tuple[Word | None, ...] = ()
+    short: bool = False
 
 
 @frozen

@@ -75,13 +75,21 @@ def _replacement(text: str, found: re.Match[str]) -> str:
     return text.replace("&", found.group(0))
 
 
+def _commands(script: str) -> list[str]:
+    """The commands of a sed script; a `;` inside one parts nothing."""
+    whole = script.strip()
+    if _SUBSTITUTE.fullmatch(whole) or _TRANSLITERATE.fullmatch(whole):
+        return [whole]
+    return [part.strip() for part in script.split(";")]
+
+
 def sed(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
     """`s/a/b/` and `y/abc/xyz/` with plain text; anything else is not followed."""
     options = read_options(arguments, ("-e", "--expression"))
     scripts = options.all_values("-e", "--expression") or options.operands[:1]
     if len(options.operands) > (0 if options.values else 1) or not scripts:
         return None
-    for script in (part.strip() for text in scripts for part in text.split(";")):
+    for script in (part for text in scripts for part in _commands(text)):
         if (match := _SUBSTITUTE.fullmatch(script)) and not re.search(r"[*+{(|?]|\\[(|{?+<>bwsWS]", match.group(2)):
             pattern, replacement = match.group(2), re.sub(r"\\(.)", r"\1", match.group(3))
             try:

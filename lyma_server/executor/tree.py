@@ -115,6 +115,7 @@ def _parameter(node: Node) -> Part:
         indirect=bool(node.get("Excl")) and not node.get("Names"),
         operator=operator,
         words=operands,
+        short=bool(node.get("Short")),
     )
 
 

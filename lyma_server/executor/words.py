@@ -6,7 +6,10 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from lyma_server.executor import arithmetic, parameters
+from lyma_server.executor.braces import expand_braces
 from lyma_server.executor.marks import (
     ANY,
     BRACE_CLOSE,
@@ -14,11 +17,13 @@ from lyma_server.executor.marks import (
     BREAK,
     COMMA,
     NOTHING,
+    PROTECT,
     SET_CLOSE,
     SET_OPEN,
     SOMETHING,
     STAR,
     TILDE,
+    UNPROTECT,
     activate,
     deactivate,
     is_plain,
@@ -35,15 +40,13 @@ from lyma_server.executor.syntax import (
     Substitution,
     Word,
 )
-from lyma_server.executor.world import Alternatives, TooComplex, World, join, limit
+from lyma_server.executor.world import Alternatives, World, join, limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lyma_server.executor.evaluation import Machine
 
-MAX_FIELDS = 512
-MAX_BRACE_WORK = 1 << 21
 _ACTIVE = {
     "*": STAR,
     "?": ANY,
@@ -57,8 +60,9 @@ _ACTIVE = {
 _UNQUOTED = re.compile(r"\\(\n)|\\(.)|([*?\[\]{},~])", re.DOTALL)
 _IN_DOUBLE_QUOTES = re.compile(r'\\(?:\n|([$`"\\]))')
 _IN_HEREDOC = re.compile(r"\\(?:\n|([$`\\]))")
-_INNERMOST_BRACE = re.compile(f"{BRACE_OPEN}([^{BRACE_OPEN}{BRACE_CLOSE}]*){BRACE_CLOSE}")
-_RANGE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
+_OPAQUE, _LAST_OPAQUE = 0x100000, chr(0x10E000)
+_PIECES = re.compile(f"[{chr(_OPAQUE)}-{_LAST_OPAQUE}]|[^{chr(_OPAQUE)}-{_LAST_OPAQUE}]+")
+_NAME = re.compile(r"\w+", re.ASCII)
 _TO_TEXT = str.maketrans({BRACE_OPEN: "{", BRACE_CLOSE: "}", COMMA: ",", TILDE: "~", NOTHING: None})
 
 
@@ -67,7 +71,7 @@ def _unquoted(text: str) -> str:
         joined, escaped, active = match.groups()
         if joined:
             return ""
-        return escaped + NOTHING if escaped else _ACTIVE[active]
+        return escaped.translate(PROTECT) + NOTHING if escaped else _ACTIVE[active]
 
     return _UNQUOTED.sub(replace, text) if not text.isalnum() else text
 
@@ -93,6 +97,9 @@ class Expander:
 
     def fields(self, word: Word) -> list[tuple[str, ...]]:
         """The fields of one word, once for each way it may be read."""
+        split = _brace_words(word)
+        if split:
+            return self.argv(split)
         texts = join(self._part(part) for part in word.parts)
         return list(dict.fromkeys(fields for text in texts for fields in self._fields_of(text)))
 
@@ -102,14 +109,24 @@ class Expander:
             return ("",)
         joined = join(self._part(part, splits=False) for part in word.parts)
         tilded = (variant for text in joined for variant in self._tilde(text))
-        return limit(deactivate(text).translate(_TO_TEXT).replace(BREAK, " ") for text in tilded)
+        return limit(deactivate(text).translate(_TO_TEXT).translate(UNPROTECT).replace(BREAK, " ") for text in tilded)
+
+    def operand(self, word: Word | None, *, quoted: bool) -> Alternatives:
+        """The word of `${x:-word}`; its own quotes hold where the whole is not quoted."""
+        if word is None or quoted:
+            return self.text(word)
+        parts = ((part, self._part(part, splits=False)) for part in word.parts)
+        texts = join(
+            limit(text.translate(PROTECT) for text in texts) if _is_quoted(part) else texts for part, texts in parts
+        )
+        return limit(variant for text in texts for variant in self._tilde(text))
 
     def pattern(self, word: Word | None) -> Alternatives:
         """A word as a pattern of `case` or `${x#...}`: active pattern characters stay marks."""
         if word is None:
             return ("",)
         joined = join(self._part(part, splits=False) for part in word.parts)
-        return limit(text.translate(_TO_TEXT).replace(BREAK, " ") for text in joined)
+        return limit(text.translate(_TO_TEXT).translate(UNPROTECT).replace(BREAK, " ") for text in joined)
 
     def heredoc(self, body: Word, *, literal: bool, strip_tabs: bool) -> Alternatives:
         """The text of a here-document."""
@@ -164,7 +181,7 @@ class Expander:
         if is_plain(text):
             return [(text,)] if text else [()]
         variants: list[tuple[str, ...]] = [()]
-        for piece in _expand_braces(text):
+        for piece in expand_braces(text):
             choices = list(self._tilde(piece))
             variants = [left + _fields(choice) for left in variants for choice in choices]
         return variants
@@ -187,8 +204,48 @@ class Expander:
         return places.home if user == posixpath.basename(places.home) else f"{posixpath.dirname(places.home)}/{user}"
 
 
+def _brace_words(word: Word) -> list[Word]:
+    """The words that the braces of a word make, empty where it has none.
+
+    Braces come first in bash, before a name is read to its end: `$x{a,b}` is `$xa $xb`. So the other parts of the word
+    stand as single characters while its braces are expanded.
+    """
+    if not any(isinstance(part, Literal) and not part.quoted and "{" in part.text for part in word.parts):
+        return []
+    texts = [
+        _unquoted(part.text) if isinstance(part, Literal) and not part.quoted else chr(_OPAQUE + index)
+        for index, part in enumerate(word.parts)
+    ]
+    pieces = expand_braces("".join(texts))
+    return [_put_back(word, piece) for piece in pieces] if len(pieces) > 1 else []
+
+
+def _put_back(word: Word, text: str) -> Word:
+    parts: list[Part] = []
+    for piece in _PIECES.findall(text):
+        if piece[0] >= chr(_OPAQUE) and piece[0] <= _LAST_OPAQUE:
+            parts.append(word.parts[ord(piece) - _OPAQUE])
+        elif parts and isinstance(parts[-1], Parameter) and parts[-1].short:
+            parts[-1:] = _longer_name(parts[-1], piece)
+        else:
+            parts.append(Literal(piece, quoted=True))
+    return Word(tuple(parts))
+
+
+def _longer_name(parameter: Parameter, text: str) -> tuple[Part, ...]:
+    more = _NAME.match(text)
+    taken = more.group(0) if more and parameter.name.isidentifier() else ""
+    rest = text[len(taken) :]
+    longer = evolve(parameter, name=parameter.name + taken)
+    return (longer, Literal(rest, quoted=True)) if rest else (longer,)
+
+
+def _is_quoted(part: Part) -> bool:
+    return isinstance(part, DoubleQuoted) or (isinstance(part, Literal) and part.quoted)
+
+
 def _fields(text: str) -> tuple[str, ...]:
-    return tuple(_close_sets(piece).translate(_TO_TEXT) for piece in text.split(BREAK) if piece)
+    return tuple(_close_sets(piece).translate(_TO_TEXT).translate(UNPROTECT) for piece in text.split(BREAK) if piece)
 
 
 def _close_sets(field: str) -> str:
@@ -196,7 +253,7 @@ def _close_sets(field: str) -> str:
     opened, closed = field.find(SET_OPEN), field.rfind(SET_CLOSE)
     if opened < 0 and closed < 0:
         return field
-    return field if 0 <= opened < closed else field.replace(SET_OPEN, "[").replace(SET_CLOSE, "]")
+    return field if 0 <= opened < closed - 1 else field.replace(SET_OPEN, "[").replace(SET_CLOSE, "]")
 
 
 def _extended_glob(part: ExtendedGlob) -> str:
@@ -204,41 +261,3 @@ def _extended_glob(part: ExtendedGlob) -> str:
     if part.operator == "@(":
         return BRACE_OPEN + activate(part.pattern).replace("|", COMMA) + COMMA * ("|" not in part.pattern) + BRACE_CLOSE
     return STAR
-
-
-def _expand_braces(text: str) -> list[str]:
-    """Every word that the braces of `text` make, from the innermost outwards."""
-    done: list[str] = []
-    waiting = [text]
-    work = 0
-    while waiting:
-        current = waiting.pop()
-        work += len(current)
-        if work > MAX_BRACE_WORK:
-            raise TooComplex
-        match = _INNERMOST_BRACE.search(current)
-        if match is None:
-            done.append(current)
-            continue
-        choices = _brace_choices(match.group(1))
-        if len(waiting) + len(done) + len(choices) > MAX_FIELDS:
-            choices = [SOMETHING]
-        waiting.extend(current[: match.start()] + choice + current[match.end() :] for choice in reversed(choices))
-    return done
-
-
-def _brace_choices(inner: str) -> list[str]:
-    if COMMA in inner:
-        return inner.split(COMMA)
-    span = _RANGE.fullmatch(inner)
-    if span is None:
-        return ["{" + inner + "}"]
-    first, last, step = span.groups()
-    if first.isalpha() != last.isalpha():
-        return ["{" + inner + "}"]
-    low, high = (ord(first), ord(last)) if first.isalpha() else (int(first), int(last))
-    stride = abs(int(step or 1)) or 1
-    numbers = range(low, high + 1, stride) if low <= high else range(low, high - 1, -stride)
-    if len(numbers) > MAX_FIELDS:
-        return [SOMETHING]
-    return [chr(number) if first.isalpha() else str(number) for number in numbers]
