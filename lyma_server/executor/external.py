@@ -89,7 +89,7 @@ def _judge_tail(machine: Machine, world: World, name: str, argv: tuple[str, ...]
         return
     for index, word in enumerate(argv[1:], start=1):
         inner = program_name(word)
-        if is_tail_tool(inner):
+        if is_tail_tool(inner) and len(argv) > index + 1:
             machine.emit(world, argv[index:], program=inner)
             wrappers.unwrap(machine, world, inner, argv[index:])
         elif (is_shell(inner) or language_of(inner)) and len(argv) > index + 2:

@@ -130,8 +130,14 @@ def _opens_too_deep(text: str) -> bool:
 def _read(text: str, timeout_s: float) -> tuple[Statement, ...]:
     try:
         document = _run_shfmt(text.replace("\r\n", "\n"), timeout_s)
-        if _nesting(document) > MAX_NESTING:
-            raise Unreadable(f"it nests deeper than {MAX_NESTING} levels")
-        return statements(document.get("Stmts"))
+        return _tree_of(document)
     except (RecursionError, UnknownNode, KeyError, TypeError, ValueError, MemoryError) as error:
         raise Unreadable("its structure is not understood") from error
+
+
+def _tree_of(document: Any) -> tuple[Statement, ...]:
+    if document["Type"] != "File":
+        raise UnknownNode(document["Type"])
+    if _nesting(document) > MAX_NESTING:
+        raise Unreadable(f"it nests deeper than {MAX_NESTING} levels")
+    return statements(document.get("Stmts"))

@@ -71,7 +71,10 @@ LINK_FOLLOWERS = DELETERS | DEVICE_TOOLS | PERMISSION_TOOLS | frozenset(
 )  # fmt: skip
 """At execve only these have their paths followed through links on the disk: it takes longer than all the rest."""
 
-TAIL_TOOLS = DELETERS | DEVICE_TOOLS | PERMISSION_TOOLS | {"mv", "truncate", "find", "fd", "rsync", "kill", "tee"}
+TAIL_TOOLS = DELETERS | DEVICE_TOOLS | PERMISSION_TOOLS | {
+    "mv", "cp", "cat", "ln", "truncate", "find", "fd", "rsync", "kill", "tee", "shutdown", "crontab", "nc", "ncat", "netcat", "socat", "lyma", "terraform",
+    "tofu", "pulumi", "aws", "gcloud", "kubectl", "wipefs", "iptables", "ufw", "systemctl", "journalctl", "pkill", "killall", "useradd", "usermod", "scp", "curl",
+}  # fmt: skip
 """Where one of these stands among the arguments of a program that runs others, the rest is judged as a command."""
 
 DESTRUCTIVE = ("rm", "chmod", "mv", "dd", "shred", "find", "mkfs")

@@ -53,9 +53,8 @@ def statements(nodes: list[Node] | None) -> tuple[Statement, ...]:
 
 
 def _statement(node: Node) -> Statement:
-    command = node.get("Cmd")
     return Statement(
-        command=_command(command) if command else None,
+        command=_command(node["Cmd"]) if "Cmd" in node else None,
         redirects=tuple(_redirect(redirect) for redirect in node.get("Redirs", ())),
         negated=bool(node.get("Negated")),
         background=bool(node.get("Background")),

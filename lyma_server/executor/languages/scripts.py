@@ -91,6 +91,10 @@ def _read_bare(machine: Machine, world: World, text: str) -> None:
         machine.run_loose(world, decode_ansi(command))
 
 
+_HIDDEN = {character: chr(1 + index) for index, character in enumerate("$@#`")}
+_SHOWN = {hidden: character for character, hidden in _HIDDEN.items()}
+
+
 class _Script:
     def __init__(self, machine: Machine, world: World, text: str, language: str) -> None:
         self.machine, self.world, self.language = machine, world, language
@@ -243,10 +247,12 @@ class _Script:
         if kind == "quote":
             body = re.sub(r"^(?:qx|%x|qq|q|%q|%Q|%w|qw)\s*.", "", token, flags=re.DOTALL)[:-1]
         else:
-            body = decode_ansi(token[1:-1]) if token[0] != "'" else token[1:-1].replace("\\'", "'")
+            body = token[1:-1]
         if token[0] == "'":
-            return body
-        return re.sub(r"[$#]\{\s*([^}]*?)\s*\}|\$(\w+)", self._interpolated, body)
+            return re.sub(r"\\([\\'])", r"\1", body)
+        hidden = re.sub(r"\\([$@#`])", lambda match: _HIDDEN[match.group(1)], body)
+        decoded = re.sub(r"[$#]\{\s*([^}]*?)\s*\}|\$(\w+)", self._interpolated, decode_ansi(hidden))
+        return "".join(_SHOWN.get(character, character) for character in decoded)
 
     def _interpolated(self, match: re.Match[str]) -> str:
         name = match.group(1) or match.group(2)
