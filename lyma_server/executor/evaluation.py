@@ -204,17 +204,20 @@ class Machine:
 
     def follow_chain(self, world: World, node: Chain) -> Outcome:
         forks.note_pipeline(self, world, node)
+        mark = len(self.invocations)
         if _is_pipe(node.rest[0][0]):
-            return self._run_chain(world, node, self._stage(world.fork(), node.first), world.fork())
+            return self._run_chain(world, node, self._stage(world.fork(), node.first), world.fork(), mark)
         before = world.cwd
         outcome = self._statement(world, node.first)
         failed = world.fork()
         failed.cwd = before
-        return self._run_chain(world, node, outcome, failed)
+        return self._run_chain(world, node, outcome, failed, mark)
 
-    def _run_chain(self, world: World, node: Chain, outcome: Outcome, failed: World) -> Outcome:
-        """`world` is the state where all went well so far, `failed` the one where something did not."""
-        mark, left, doubtful = 0, node.first, False
+    def _run_chain(self, world: World, node: Chain, outcome: Outcome, failed: World, mark: int) -> Outcome:
+        """`world` is the state where all went well so far, `failed` the one where something did not; from `mark` on are the
+        invocations of the pipeline that is under way.
+        """
+        left, doubtful = node.first, False
         for operator, statement in node.rest:
             if _is_pipe(operator):
                 outcome = self._pipe(world, outcome, statement, mark)

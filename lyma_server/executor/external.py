@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
 
 
+MAX_REENTRY = 2
+"""A script may rewrite itself and run again; after this it is no longer followed."""
+
+
 def start(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     """Follow one program with its arguments."""
     if not argv:
@@ -69,7 +73,7 @@ def _maybe_shell(machine: Machine, world: World, argv: tuple[str, ...]) -> None:
 def _run_file(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
     """A script that this command wrote and now starts."""
     texts = world.read(argv[0]) if "/" in argv[0] else None
-    if texts is None or world.locate(argv[0]) in machine.stack:
+    if texts is None or machine.stack.count(world.locate(argv[0])) > MAX_REENTRY:
         return None
     interpreter = "sh"
     for text in texts:
@@ -101,6 +105,6 @@ def program_file(machine: Machine, world: World, path: str) -> Alternatives:
     from lyma_server.executor.redirects import NETWORK_FILES, STDIN_FILES, contents
 
     place = world.locate(path)
-    if place in machine.stack:
+    if machine.stack.count(place) > MAX_REENTRY:
         return ()
     return contents(world, path) if place in STDIN_FILES or place.startswith(NETWORK_FILES) else world.read(path) or ()

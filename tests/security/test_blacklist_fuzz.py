@@ -29,7 +29,7 @@ def spelt(word, chance):
     ways = [
         shlex.quote, lambda w: '"' + w + '"', lambda w: "'" + w + "'", lambda w: w[:1] + "''" + w[1:], lambda w: "\\" + w if w[0].isalpha() else w,
         lambda w: "$'" + "".join(f"\\x{ord(c):02x}" for c in w) + "'", lambda w: w[:1] + '"' + w[1:] + '"', lambda w: "".join(f"'{c}'" for c in w),
-        lambda w: "$(printf %s " + shlex.quote(w) + ")", lambda w: '"$(echo ' + shlex.quote(w) + ')"', lambda w: "`echo " + shlex.quote(w) + "`",
+        lambda w: "$(printf %s " + shlex.quote(w) + ")", lambda w: '"$(printf "%s\\n" ' + shlex.quote(w) + ')"', lambda w: "`printf '%s\\n' " + shlex.quote(w) + "`",
         lambda w: "${nope:-" + shlex.quote(w) + "}", lambda w: "$(echo " + shlex.quote(w[::-1]) + " | rev)",
         lambda w: '"$(echo ' + base64.b64encode(w.encode()).decode() + ' | base64 -d)"',
     ]  # fmt: skip
@@ -73,7 +73,7 @@ TEXTS = [
     lambda text: "echo " + shlex.quote(text) + " | sh",
     lambda text: "printf '%s\\n' " + shlex.quote(text) + " | bash -s",
     lambda text: "bash <<< " + shlex.quote(text),
-    lambda text: "bash <<'END'\n" + text + "\nEND",
+    lambda text: f"bash <<'END{len(text)}'\n{text}\nEND{len(text)}",
     lambda text: "echo " + base64.b64encode(text.encode()).decode() + " | base64 -d | sh",
     lambda text: "echo " + shlex.quote(text) + " > /tmp/s.sh; bash /tmp/s.sh",
     lambda text: "source <(echo " + shlex.quote(text) + ")",
@@ -113,7 +113,7 @@ def wrapped(argv, chance, wrappers=WRAPPERS):
     return text
 
 
-RELAXED = settings(max_examples=2500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RELAXED
