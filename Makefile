@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
-DEMO_PROMPT ?= In one sentence, what is a rate limit?
+DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
