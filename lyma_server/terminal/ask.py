@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from lyma_server.terminal.view import View
 
 CANCELLED = 130
+PATIENCE_S = 3.0
+"""How long a person looks at nothing before the seconds are counted."""
 
 DESCRIPTION = """\
 Ask, and stream the answer. In a folder the agent can read, search and change its files; in your home or / it answers
@@ -118,7 +120,9 @@ async def _turn(args: Namespace, core: Core, content: str | tuple[Block, ...], f
         tools=not args.no_tools,
     )
     stop = Stop(asyncio.get_running_loop())
-    printer = Printer(_view(args), dim_notes=styled(sys.stderr), lost=stop.from_thread)
+    view, is_styled = _view(args), styled(sys.stderr)
+    patience_s = PATIENCE_S if is_styled and isinstance(view, LiveView) else None
+    printer = Printer(view, dim_notes=is_styled, lost=stop.from_thread, patience_s=patience_s)
     with stop.on_signals():
         try:
             turn = core.start(params, workspace, TerminalPerson(printer.flushed), printer.feed)

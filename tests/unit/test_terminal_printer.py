@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from lyma_server.protocol.events import Event, ItemCompleted, Notice
+from lyma_server.protocol.events import Event, ItemCompleted, Notice, Usage, UsageReported
 from lyma_server.protocol.items import TextItem
 from lyma_server.terminal.printer import Printer
 from lyma_server.terminal.view import WholeView
@@ -33,7 +33,7 @@ def pipes():
 
 def test_it_writes_in_order_and_dims_only_the_notes(pipes):
     out_read, out_write, err_read, err_write = pipes
-    printer = Printer(WholeView(), dim_notes=True, lost=lambda: None, out=out_write, err=err_write)
+    printer = Printer(WholeView(), dim_notes=True, lost=lambda: None, ends=(out_write, err_write))
     printer.feed(text("One"))
     printer.feed(event(Notice(text="note")))
     printer.write("{}\n")
@@ -45,7 +45,7 @@ def test_it_writes_in_order_and_dims_only_the_notes(pipes):
 
 def test_a_reader_that_stops_holds_up_nobody_but_the_thread(pipes):
     out_read, out_write, _, err_write = pipes
-    printer = Printer(WholeView(), dim_notes=False, lost=lambda: None, out=out_write, err=err_write)
+    printer = Printer(WholeView(), dim_notes=False, lost=lambda: None, ends=(out_write, err_write))
     for _ in range(40):
         printer.feed(text("x" * 10_000))
     written = printer.flushed()
@@ -60,7 +60,7 @@ def test_a_reader_that_stops_holds_up_nobody_but_the_thread(pipes):
 def test_a_reader_that_leaves_is_reported_once(pipes):
     out_read, out_write, err_read, err_write = pipes
     left = threading.Semaphore(0)
-    printer = Printer(WholeView(), dim_notes=False, lost=left.release, out=out_write, err=err_write)
+    printer = Printer(WholeView(), dim_notes=False, lost=left.release, ends=(out_write, err_write))
     os.close(out_read)
     printer.feed(text("One"))
     printer.feed(text("Two"))
@@ -72,10 +72,34 @@ def test_a_reader_that_leaves_is_reported_once(pipes):
     assert os.read(err_read, 99) == b"still said\n"
 
 
+def test_a_long_wait_is_counted_on_a_line_that_goes_when_it_ends(pipes):
+    out_read, out_write, err_read, err_write = pipes
+    printer = Printer(WholeView(), dim_notes=False, lost=lambda: None, patience_s=0.01, ends=(out_write, err_write))
+    assert os.read(err_read, 99) == b"\r\x1b[K\x1b[2mwaiting, 0 s\x1b[0m"
+    printer.feed(text("One"))
+    assert os.read(err_read, 99).startswith(b"\r\x1b[K")
+    assert os.read(out_read, 99) == b"One\n"
+    printer.close()
+
+
+def test_nothing_is_counted_in_the_middle_of_a_line_or_while_somebody_else_writes(pipes):
+    _, out_write, err_read, err_write = pipes
+    os.set_blocking(err_read, False)
+    printer = Printer(WholeView(), dim_notes=False, lost=lambda: None, patience_s=0.2, ends=(out_write, err_write))
+    printer.write("half a line")
+    printer.feed(event(UsageReported(usage=Usage())))
+    assert not threading.Event().wait(0.3)
+    assert printer.flushed().wait(10)
+    assert not threading.Event().wait(0.3)
+    printer.close()
+    with pytest.raises(BlockingIOError):
+        os.read(err_read, 99)
+
+
 def test_a_terminal_that_another_program_made_non_blocking_loses_nothing(pipes):
     out_read, out_write, _, err_write = pipes
     os.set_blocking(out_write, False)
-    printer = Printer(WholeView(), dim_notes=False, lost=lambda: None, out=out_write, err=err_write)
+    printer = Printer(WholeView(), dim_notes=False, lost=lambda: None, ends=(out_write, err_write))
     printer.feed(text("y" * 300_000))
     total = 0
     while total < 300_001:
