@@ -12,7 +12,7 @@ from lyma_server.isolation import canary
 from lyma_server.isolation.bwrap import bwrap_arguments
 from tests.security.world import BWRAPS, LINUX, WHO, WRITE, made_world
 
-pytestmark = [LINUX, pytest.mark.skipif(not BWRAPS, reason="bubblewrap is not here")]
+pytestmark = [LINUX, pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")]
 
 
 @pytest.fixture(params=WRITE)

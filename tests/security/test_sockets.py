@@ -205,7 +205,7 @@ async def test_a_message_bus_of_the_host_is_out_of_reach(world, address):
             Path(place).unlink(missing_ok=True)
 
 
-@pytest.mark.skipif(not BWRAPS, reason="bubblewrap is not here")
+@pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")
 @pytest.mark.parametrize("spot", ["home", "workspace", "made anew"])
 def test_a_socket_that_appears_later_is_hidden(who, spot):
     """Where a command may already wait for it; one that a command made itself stays."""
@@ -283,7 +283,7 @@ def look(world, watch) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.skipif(not BWRAPS, reason="bubblewrap is not here")
+@pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")
 @pytest.mark.parametrize("watched", [True, False])
 async def test_a_command_under_way_does_not_reach_a_socket_that_appears(monkeypatch, watched):
     """All together: the supervisor watches while commands run. Unwatched is the control."""
