@@ -16,7 +16,7 @@ from attrs import frozen
 from lyma_server.agent.agent import Agent
 from lyma_server.agent.session import SessionStore
 from lyma_server.agent.texts import map_texts
-from lyma_server.config.keys import resolve_keys, secrets_at_hand
+from lyma_server.config.keys import resolve_keys, secrets_at_hand, variables_of_keys
 from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
 from lyma_server.config.presets import EMBEDDED
@@ -136,14 +136,16 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
     loaded = load_settings(environ, home, flags)
     settings = loaded.settings
     redactor = Redactor(secrets_at_hand(settings, environ))
-    run_command = functools.partial(_run_without_keys, environ, redactor)
+    own = variables_of_keys(settings, environ)
+    bare = {name: text for name, text in environ.items() if name not in own and not redactor.finds(text)}
+    run_command = functools.partial(run_key_command, environ=bare)
     keys = resolve_keys(settings, environ, run_command, settings.order)
     for secret in _resolved_secrets(keys):
         redactor.add(secret)
     state = State(Database(home.state_db))
     router = Router(_providers(settings, keys), settings, state, launcher=_embedded(settings))
     sessions = SessionStore(home.sessions, settings.sessions.keep_days)
-    commands = command_sessions(settings, environ, home, redactor, _key_variables(keys))
+    commands = command_sessions(settings, environ, home, redactor, own)
     agent = Agent(router, sessions, settings.agent, redactor, home.root, commands)
     return Core(loaded, home, keys, router, agent, redactor, commands)
 
@@ -178,11 +180,6 @@ def command_sessions(
     return CommandSessions(make)
 
 
-def _key_variables(keys: Mapping[str, tuple[ResolvedKey, ...]]) -> frozenset[str]:
-    sources = (key.source for each in keys.values() for key in each)
-    return frozenset(source.removeprefix("env:") for source in sources if source.startswith("env:"))
-
-
 def _user_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or os.path.expanduser("~")).absolute()  # noqa: PTH111 - Path.home() raises where there is none
 
@@ -203,11 +200,6 @@ def _resolved_secrets(keys: Mapping[str, tuple[ResolvedKey, ...]]) -> Iterator[S
 def usable(keys: tuple[ResolvedKey, ...]) -> bool:
     """Whether a provider with these can be asked: it needs no key, or has one."""
     return not keys or any(key.problem is None for key in keys)
-
-
-def _run_without_keys(environ: Mapping[str, str], redactor: Redactor, command: str) -> str:
-    """Run the command of one key with the user's environment, but for variables that hold another key."""
-    return run_key_command(command, {name: text for name, text in environ.items() if not redactor.finds(text)})
 
 
 def run_key_command(command: str, environ: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from lyma_server.config.complete import needs_key
+from lyma_server.config.complete import keys_in_environment, needs_key
 from lyma_server.config.presets import PRESETS
 from lyma_server.errors import LymaError
 from lyma_server.secret import Secret
@@ -56,6 +56,14 @@ def secrets_at_hand(settings: Settings, environ: Mapping[str, str]) -> Iterator[
     for provider in settings.providers.values():
         for key in provider.keys:
             yield from (Secret(value) for value, _problem in resolver.values(key) if value)
+
+
+def variables_of_keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
+    """The variables that hold a key, by their names: those that the settings name, and the usual ones of every provider."""
+    usual = (preset.key_variable for preset in PRESETS.values() if preset.key_variable)
+    texts = (key.value.reveal() for provider in settings.providers.values() for key in provider.keys)
+    named = {text.removeprefix(_VARIABLE) for text in texts if text.startswith(_VARIABLE)}
+    return frozenset(named.union(*(keys_in_environment(variable, environ) for variable in usual)))
 
 
 def describe(key: KeySettings) -> str:

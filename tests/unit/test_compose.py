@@ -58,6 +58,18 @@ async def test_the_command_of_a_key_is_not_given_other_keys(build):
     assert core.keys["deepseek"][0].secret.reveal() == "deepseek-0123456789abcdef"
 
 
+async def test_nor_those_that_are_too_short_to_know_or_not_in_use(build):
+    core = build(
+        LYMA_ORDER="deepseek",
+        LYMA_PROVIDERS__OPENAI__KEYS="env:SHORT",
+        SHORT="short-key",
+        ANTHROPIC_API_KEY_2="abc",
+        VAULT="deepseek-0123456789abcdef",
+        LYMA_PROVIDERS__DEEPSEEK__KEYS="cmd:echo $VAULT$SHORT$ANTHROPIC_API_KEY_2",
+    )
+    assert core.keys["deepseek"][0].secret.reveal() == "deepseek-0123456789abcdef"
+
+
 async def test_keys_of_every_kind_are_resolved_and_redacted(build):
     core = build(
         LYMA_ORDER="openai,deepseek",

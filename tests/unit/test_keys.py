@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lyma_server.config.keys import ResolvedKey, describe, resolve_keys, secrets_at_hand
+from lyma_server.config.keys import ResolvedKey, describe, resolve_keys, secrets_at_hand, variables_of_keys
 from lyma_server.config.model import KeySettings, ProviderSettings, Settings
 from lyma_server.config.presets import PRESETS
 from lyma_server.errors import LymaError
@@ -107,6 +107,12 @@ def test_keys_of_every_provider_are_at_hand_for_redaction_and_no_command_is_run(
     keys = (key(KEY), key("env:MINE"), key("env:NONE"), key("cmd:boom"))
     settings = Settings(order=("two",), providers={"one": ProviderSettings(keys=keys), "two": ProviderSettings()})
     assert list(secrets_at_hand(settings, {"MINE": "a-key, b-key"})) == [Secret(KEY), Secret("a-key"), Secret("b-key")]
+
+
+def test_variables_that_hold_a_key_are_known_by_name_however_short_the_key():
+    settings = Settings(providers={"one": ProviderSettings(keys=(key("env:MINE"), key(KEY), key("cmd:echo $VAULT")))})
+    environ = {"MINE": "short", "OPENAI_API_KEY": "x", "OPENAI_API_KEY_2": "y", "OPENAI_API_KEY_OLD": "z", "VAULT": "v"}
+    assert variables_of_keys(settings, environ) == {"MINE", "OPENAI_API_KEY", "OPENAI_API_KEY_2"}
 
 
 def test_only_the_providers_asked_for_are_resolved():

@@ -95,7 +95,7 @@ class LymaProtocol(LanguageServerProtocol):
 
     def _refusal(self, request: Request) -> dict[str, Json] | None:
         """Why a request is not served, null when it is."""
-        name, kind = request.method[:100], _is_request(request.method)
+        name, kind = self._server.redact(request.method)[:100], _is_request(request.method)
         first, new = request.method == "initialize", self.state == "new"
         known = kind is True and request.method in self.fm.features
         refusals = (
