@@ -12,7 +12,7 @@ import pytest
 from lyma_server.errors import CommandForbidden, ToolError
 from lyma_server.executor import enclosure, ground
 from lyma_server.isolation import kernel, probe
-from tests.commands import commands_in, throwaway_home
+from tests.command_sessions import commands_in, throwaway_home
 
 pytestmark = pytest.mark.skipif(not kernel.has_exec_notification(), reason="this kernel cannot ask about system calls")
 NO_BWRAP = pytest.mark.skipif(not probe.find_bwraps(), reason="bubblewrap is not here")

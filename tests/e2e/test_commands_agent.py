@@ -16,7 +16,7 @@ from lyma_server.isolation import kernel, probe
 from lyma_server.protocol.events import ItemDelta, Notice
 from lyma_server.protocol.items import CommandOutputItem, ToolResultItem
 from lyma_server.router.chat import ToolCall
-from tests.commands import commands_in, throwaway_home
+from tests.command_sessions import commands_in, throwaway_home
 from tests.fakes import KEY, Desk, FakeWorkspace, answer
 
 pytestmark = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lyma_server.isolation import kernel, probe
-from tests.commands import commands_in, throwaway_home
+from tests.command_sessions import commands_in, throwaway_home
 
 pytestmark = [
     pytest.mark.skipif(not kernel.has_exec_notification(), reason="this kernel cannot ask about system calls"),

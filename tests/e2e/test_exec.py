@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lyma_server.isolation import kernel, probe
-from tests.commands import throwaway_home
+from tests.command_sessions import throwaway_home
 from tests.security.guarded import Guarded
 
 pytestmark = [
