@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from lyma_server.errors import CommandForbidden, ToolError
+from lyma_server.errors import CommandForbidden, MaskUnavailable, ToolError
 from lyma_server.executor.enclosure import Enclosure, Process, open_enclosure
 from lyma_server.executor.ground import Ground, fence_for
 from lyma_server.executor.output import HeadAndTail, Reader
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lyma_server.isolation.guard import Refusal
+    from lyma_server.isolation.tier import Fence
 
 SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
 """Never by PATH, which others may have written."""
@@ -193,14 +194,22 @@ class Commands:
                 self.notices.append(
                     "The sandbox of the commands had ended; a new one was started, without what ran in it."
                 )
-            fence = await fence_for(self.ground)
+            fence, self._enclosure = await self._fresh()
             self._environment = {**self.manner.environment, **fence.environment}
-            self._enclosure = await open_enclosure(fence.words, self.ground.place, fence.reach)
-            self.notices += [notice for notice in fence.notices if notice not in self._told]
-            self._told.update(fence.notices)
-            if self._enclosure.guard != "on":
-                self.notices.append(_without_guard(self._enclosure.guard))
+            guard = self._enclosure.guard
+            told = (*fence.notices, *(() if guard == "on" else (_without_guard(guard),)))
+            self.notices += [notice for notice in told if notice not in self._told]
+            self._told.update(told)
             return self._enclosure
+
+    async def _fresh(self) -> tuple[Fence, Enclosure]:
+        """A new sandbox. What was surveyed may be gone a moment later, such as another program's socket: then once more."""
+        try:
+            fence = await fence_for(self.ground)
+            return fence, await open_enclosure(fence.words, self.ground.place, fence.reach)
+        except MaskUnavailable:
+            fence = await fence_for(self.ground)
+            return fence, await open_enclosure(fence.words, self.ground.place, fence.reach)
 
     def _folder(self, folder: Path | None) -> Path:
         path = self.ground.workspace if folder is None else self.ground.workspace / folder

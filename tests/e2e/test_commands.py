@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from lyma_server.errors import CommandForbidden, ToolError
 from lyma_server.executor import enclosure, ground
@@ -303,3 +304,20 @@ async def test_a_cancel_at_any_instant_leaves_nothing(commands):
             await task
     await until_gone("987.07", 2)
     assert (await commands.run("echo fine")).output.text() == "fine\n"
+
+
+async def test_a_socket_that_vanishes_while_the_sandbox_starts_hinders_nothing(home, monkeypatch, tier):
+    survey, asked = ground.survey, []
+
+    def late(*facts):
+        asked.append(survey(*facts))
+        gone = home.parent / "gone.sock"
+        return evolve(asked[-1], hidden_sockets=(gone,)) if len(asked) == 1 else asked[-1]
+
+    monkeypatch.setattr(ground, "survey", late)
+    commands = commands_in(home)
+    try:
+        assert (await commands.run("echo ran")).output.text() == "ran\n"
+    finally:
+        await commands.close()
+    assert len(asked) == {"bwrap": 2, "landlock": 1}[tier]
