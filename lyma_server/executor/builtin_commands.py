@@ -9,6 +9,7 @@ from lyma_server.executor import conditions, external, folding
 from lyma_server.executor.marks import ENVIRONMENT, UNKNOWN, is_known
 from lyma_server.executor.options import read_options
 from lyma_server.executor.paths import normalise
+from lyma_server.executor.scripts_on_disk import follow_script
 from lyma_server.executor.world import Alternatives, Outcome, World, limit
 
 if TYPE_CHECKING:
@@ -105,8 +106,11 @@ def _source(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     operands = argv[2:] if argv[1:2] == ("--",) else argv[1:]
     if not operands:
         return Outcome()
-    for text in external.program_file(machine, world, operands[0]):
+    texts = external.program_file(machine, world, operands[0])
+    for text in texts:
         machine.run_text(world, text)
+    if not texts:
+        follow_script(machine, world, world.locate(operands[0]))
     return Outcome()
 
 

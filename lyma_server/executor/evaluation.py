@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from lyma_server.executor import arithmetic, calls, conditions, forks, recipes, redirects
+from lyma_server.executor import arithmetic, calls, chains, conditions, forks, recipes, redirects
+from lyma_server.executor.budget import Budget
 from lyma_server.executor.invocation import Invocation, Scene, program_name
+from lyma_server.executor.scripts_on_disk import DISK_SECONDS
 from lyma_server.executor.shell import Unreadable, parse
 from lyma_server.executor.side_effects import CRON_FOLDERS, STARTUP_FILES
 from lyma_server.executor.syntax import (
@@ -29,70 +30,44 @@ from lyma_server.executor.syntax import (
     While,
 )
 from lyma_server.executor.words import Expander
-from lyma_server.executor.world import Alternatives, Outcome, ShellEnds, TooComplex, World, join, limit
+from lyma_server.executor.world import Alternatives, Outcome, ShellEnds, World, join, limit
 from lyma_server.executor.wrapper_tables import COMMAND_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_STEPS = 6000
-MAX_DEPTH = 24
-MAX_INSIDE = 60
-MAX_TEXTS = 40
-DEADLINE_S = 2.0
 MAX_ROUNDS = 200
-
-
-def _is_pipe(operator: str) -> bool:
-    return operator in ("|", "|&")
 
 
 class Machine:
     """Follows one command to its end and collects in `invocations` what it would start."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
         self.invocations: list[Invocation] = []
         self.stack: list[str] = []
-        self._steps = 0
-        self._texts = 0
-        self._depth = 0
-        self._inside = 0
-        self._deadline = time.monotonic() + DEADLINE_S
+        self.budget = budget or Budget()
+        self.disk_left_s = DISK_SECONDS
 
     def step(self) -> None:
-        """Count a step. Raises TooComplex when there were too many, or too much time has passed."""
-        self._steps += 1
-        if self._steps > MAX_STEPS or time.monotonic() > self._deadline:
-            raise TooComplex
+        """Count a step. Raises TooComplex where there were too many."""
+        self.budget.step()
 
     def enter(self) -> None:
         """One command inside another begins. Raises TooComplex where they nest too deep."""
-        self.step()
-        self._inside += 1
-        if self._inside > MAX_INSIDE:
-            raise TooComplex
+        self.budget.enter()
 
     def leave(self) -> None:
-        self._inside -= 1
+        """It has ended."""
+        self.budget.leave()
 
     def run_text(self, world: World, text: str, *, top: bool = False) -> Outcome:
         """Follow program text in the state `world`. Raises Unreadable where it does not parse."""
-        self._texts += 1
-        if self._texts > MAX_TEXTS or self._depth > MAX_DEPTH:
-            raise TooComplex
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TooComplex
-        statements = parse(text, trusted=not top, timeout_s=left)
-        self._depth += 1
-        try:
-            return self.run(world, statements)
-        finally:
-            self._depth -= 1
+        with self.budget.text() as left_s:
+            return self.run(world, parse(text, trusted=not top, timeout_s=left_s))
 
     def run_shell(self, world: World, text: str) -> Outcome:
         """Follow program text in a shell of its own."""
-        return self._contained(world.fork(), lambda inner: self.run_text(inner, text))
+        return self.contained(world.fork(), lambda inner: self.run_text(inner, text))
 
     def run_loose(self, world: World, text: str) -> Outcome:
         """The same for text of which it is not certain that a shell reads it: what does not parse does nothing."""
@@ -130,14 +105,14 @@ class Machine:
         outcome = Outcome()
         ends = False
         for statement in statements:
-            outcome = self._statement(world, statement)
+            outcome = self.follow_statement(world, statement)
             outputs.append(outcome.output)
             ends = ends or outcome.ends
         return Outcome(join(outputs), outcome.status, ends)
 
     def substitute(self, world: World, statements: tuple[Statement, ...]) -> Alternatives:
         """What `$(statements)` prints."""
-        return self._contained(world.fork(), lambda inner: self.run(inner, statements)).output
+        return self.contained(world.fork(), lambda inner: self.run(inner, statements)).output
 
     def open_process(self, world: World, part: ProcessSubstitution) -> str:
         """The path that `<(...)` or `>(...)` stands for; its text is kept as that of a file."""
@@ -166,22 +141,22 @@ class Machine:
         if statements:
             inner = world.fork()
             inner.stdin, inner.piped = content, True
-            self._contained(inner, lambda shell: self.run(shell, statements))
+            self.contained(inner, lambda shell: self.run(shell, statements))
 
-    def _contained(self, world: World, run: Callable[[World], Outcome]) -> Outcome:
+    def contained(self, world: World, run: Callable[[World], Outcome]) -> Outcome:
         try:
             return run(world)
         except ShellEnds:
             return Outcome(status=False)
 
-    def _branch(self, world: World, run: Callable[[World], Outcome]) -> Outcome:
+    def branch(self, world: World, run: Callable[[World], Outcome]) -> Outcome:
         """A branch that may not be taken: it ends where the shell would end."""
         try:
             return run(world)
         except ShellEnds:
             return Outcome(status=False, ends=True)
 
-    def _statement(self, world: World, statement: Statement) -> Outcome:
+    def follow_statement(self, world: World, statement: Statement) -> Outcome:
         self.step()
         command = statement.command
         if isinstance(command, Function):
@@ -199,86 +174,8 @@ class Machine:
     def follow_group(self, world: World, node: Group) -> Outcome:
         if not node.subshell:
             return self.run(world, node.statements)
-        outcome = self._contained(world.fork(), lambda inner: self.run(inner, node.statements))
+        outcome = self.contained(world.fork(), lambda inner: self.run(inner, node.statements))
         return evolve(outcome, ends=False)
-
-    def follow_chain(self, world: World, node: Chain) -> Outcome:
-        forks.note_pipeline(self, world, node)
-        mark = len(self.invocations)
-        if _is_pipe(node.rest[0][0]):
-            return self._run_chain(world, node, self._stage(world.fork(), node.first), world.fork(), mark)
-        before = world.cwd
-        outcome = self._statement(world, node.first)
-        failed = world.fork()
-        failed.cwd = before
-        return self._run_chain(world, node, outcome, failed, mark)
-
-    def _run_chain(self, world: World, node: Chain, outcome: Outcome, failed: World, mark: int) -> Outcome:
-        """`world` is the state where all went well so far, `failed` the one where something did not; from `mark` on are the
-        invocations of the pipeline that is under way.
-        """
-        left, doubtful = node.first, False
-        for operator, statement in node.rest:
-            if _is_pipe(operator):
-                outcome = self._pipe(world, outcome, statement, mark)
-            elif operator == "&&":
-                doubtful = doubtful or not outcome.assumed
-                outcome = self._and(world, failed, outcome, (left, statement))
-            else:
-                outcome = self._or(world, failed, outcome, (left, statement))
-            left = statement
-            mark = mark if _is_pipe(operator) else len(self.invocations)
-        if doubtful and not outcome.ends:
-            after = world.cwd
-            world.merge(failed)
-            world.cwd = after
-        return evolve(outcome, ends=False)
-
-    def _stage(self, world: World, statement: Statement) -> Outcome:
-        return self._contained(world, lambda inner: self._statement(inner, statement))
-
-    def _pipe(self, world: World, outcome: Outcome, statement: Statement, mark: int) -> Outcome:
-        inner = world.fork()
-        inner.stdin, inner.piped = outcome.output, True
-        middle = len(self.invocations)
-        result = self._stage(inner, statement)
-        readers = tuple(dict.fromkeys(invocation.program for invocation in self.invocations[middle:]))
-        for index in range(mark, middle):
-            known = self.invocations[index]
-            self.invocations[index] = evolve(known, feeds=(*known.feeds, *readers))
-        return evolve(result, ends=False, assumed=False)
-
-    def _and(self, world: World, failed: World, outcome: Outcome, pair: tuple[Statement, Statement]) -> Outcome:
-        left, statement = pair
-        if outcome.status is False:
-            return outcome
-        conditions.refine(world, left, succeeded=True)
-        failed.variables = dict(world.variables)
-        conditions.refine(failed, left, succeeded=False)
-        right = self._branch(world, lambda inner: self._statement(inner, statement))
-        if right.ends:
-            if outcome.status is True:
-                raise ShellEnds
-            conditions.adopt(world, failed)
-            return Outcome(outcome.output)
-        status = None if outcome.status is None else right.status
-        return Outcome(join((outcome.output, right.output)), status, assumed=outcome.assumed and right.assumed)
-
-    def _or(self, world: World, failed: World, outcome: Outcome, pair: tuple[Statement, Statement]) -> Outcome:
-        left, statement = pair
-        conditions.refine(failed, left, succeeded=False)
-        conditions.refine(world, left, succeeded=True)
-        right = self._branch(failed, lambda inner: self._statement(inner, statement))
-        if right.ends:
-            if outcome.status is False:
-                raise ShellEnds
-            return Outcome(outcome.output, outcome.status, assumed=True)
-        if outcome.status is False:
-            conditions.adopt(world, failed)
-        elif outcome.status is None:
-            world.merge(failed)
-        output = limit((*outcome.output, *join((outcome.output, right.output))))
-        return Outcome(output, True if outcome.status is True else None)
 
     def follow_if(self, world: World, node: If) -> Outcome:
         condition = self.run(world, node.condition)
@@ -286,7 +183,7 @@ class Machine:
         then = Outcome(("",), ends=True)
         if condition.status is not False:
             conditions.refine(world, node.condition[-1], succeeded=True)
-            then = self._branch(world, lambda inner: self.run(inner, node.then))
+            then = self.branch(world, lambda inner: self.run(inner, node.then))
         conditions.refine(other, node.condition[-1], succeeded=False)
         otherwise = self._otherwise(other, node.otherwise)
         if then.ends and condition.status is True:
@@ -302,8 +199,8 @@ class Machine:
         if node is None:
             return Outcome()
         if node.condition:
-            return self._branch(world, lambda inner: self.follow_if(inner, node))
-        return self._branch(world, lambda inner: self.run(inner, node.then))
+            return self.branch(world, lambda inner: self.follow_if(inner, node))
+        return self.branch(world, lambda inner: self.run(inner, node.then))
 
     def follow_while(self, world: World, node: While) -> Outcome:
         forks.note_loop(self, world, node)
@@ -313,7 +210,7 @@ class Machine:
             condition = self.run(world, node.condition)
             if condition.status is node.until and condition.status is not None:
                 break
-            body = self._branch(world, lambda inner: self.run(inner, node.body))
+            body = self.branch(world, lambda inner: self.run(inner, node.body))
             outputs += [condition.output, body.output]
             if world.stdin == before and round_number:
                 break
@@ -327,7 +224,7 @@ class Machine:
         for item in items:
             self.step()
             world.set(node.name, (item,))
-            outputs.append(self._branch(world, lambda inner: self.run(inner, node.body)).output)
+            outputs.append(self.branch(world, lambda inner: self.run(inner, node.body)).output)
         return Outcome(join(outputs))
 
     def follow_counting(self, world: World, node: CountingFor) -> Outcome:
@@ -339,7 +236,7 @@ class Machine:
         for _ in range(MAX_ROUNDS):
             if len(node.head) > 1 and arithmetic.evaluate(expander, node.head[1]) == 0:
                 break
-            outputs.append(self._branch(world, lambda inner: self.run(inner, node.body)).output)
+            outputs.append(self.branch(world, lambda inner: self.run(inner, node.body)).output)
             if len(node.head) < 3 or arithmetic.evaluate(expander, node.head[2]) is None:
                 break
         return Outcome(join(outputs))
@@ -354,7 +251,7 @@ class Machine:
             if not conditions.may_match(subjects, texts):
                 continue
             branch = start.fork()
-            outcome = self._branch(branch, partial(self._run_arm, statements))
+            outcome = self.branch(branch, partial(self._run_arm, statements))
             outputs += outcome.output
             if not outcome.ends:
                 world.merge(branch) if taken else conditions.adopt(world, branch)
@@ -375,14 +272,14 @@ class Machine:
         return Outcome()
 
     def follow_inner(self, world: World, node: Inner) -> Outcome:
-        return self._statement(world, node.statement) if node.statement else Outcome()
+        return self.follow_statement(world, node.statement) if node.statement else Outcome()
 
 
 _RUN: dict[type, Callable[[Machine, World, Any], Outcome]] = {
     Call: calls.call,
     Declare: calls.declare,
     Group: Machine.follow_group,
-    Chain: Machine.follow_chain,
+    Chain: chains.follow_chain,
     If: Machine.follow_if,
     While: Machine.follow_while,
     For: Machine.follow_for,

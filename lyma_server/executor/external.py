@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lyma_server.executor import folding, interpreters, side_effects, wrappers
+from lyma_server.executor import folding, interpreters, scripts_on_disk, side_effects, wrappers
 from lyma_server.executor.invocation import program_name, replace_prefix
 from lyma_server.executor.marks import UNKNOWN, is_known
 from lyma_server.executor.tools import DATA_ONLY, INTERPRETED_FILES, is_shell, is_tail_tool, language_of
@@ -73,6 +73,8 @@ def _maybe_shell(machine: Machine, world: World, argv: tuple[str, ...]) -> None:
 def _run_file(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
     """A script that this command wrote and now starts."""
     texts = world.read(argv[0]) if "/" in argv[0] else None
+    if texts is None and "/" in argv[0]:
+        _follow_disk(machine, world, argv)
     if texts is None or machine.stack.count(world.locate(argv[0])) > MAX_REENTRY:
         return None
     interpreter = "sh"
@@ -85,6 +87,12 @@ def _run_file(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome 
     if not any(text.startswith("#!") for text in texts):
         interpreter = INTERPRETED_FILES.get(suffix, "sh")
     return interpreters.interpret(machine, world, interpreter, (interpreter, *argv))
+
+
+def _follow_disk(machine: Machine, world: World, argv: tuple[str, ...]) -> None:
+    inner = world.fork()
+    inner.positional = argv[1:]
+    scripts_on_disk.follow_script(machine, inner, world.locate(argv[0]))
 
 
 def _judge_tail(machine: Machine, world: World, name: str, argv: tuple[str, ...]) -> None:

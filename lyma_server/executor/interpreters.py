@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lyma_server.executor import external
 from lyma_server.executor.languages import read_program
 from lyma_server.executor.marks import UNKNOWN
+from lyma_server.executor.scripts_on_disk import follow_script
 from lyma_server.executor.tools import LANGUAGES, is_shell, language_of
 from lyma_server.executor.world import Alternatives, Outcome, World
 
@@ -53,9 +54,9 @@ def _shell(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     if arguments and not from_stdin:
         inner.variables["0"] = (arguments[0],)
         inner.positional = tuple(arguments[1:])
-        return _run_texts(
-            machine, inner, external.program_file(machine, world, arguments[0]), world.locate(arguments[0])
-        )
+        if not (texts := external.program_file(machine, world, arguments[0])):
+            follow_script(machine, inner, world.locate(arguments[0]))
+        return _run_texts(machine, inner, texts, world.locate(arguments[0]))
     inner.positional = tuple(arguments)
     inner.stdin = ("",)
     return _run_texts(machine, inner, world.stdin, None)

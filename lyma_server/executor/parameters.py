@@ -23,6 +23,7 @@ from lyma_server.executor.marks import (
     deactivate,
     is_known,
 )
+from lyma_server.executor.scripts_on_disk import LENIENT
 from lyma_server.executor.syntax import Expression, Parameter, Word
 from lyma_server.executor.world import Alternatives, ShellEnds, limit
 
@@ -133,7 +134,8 @@ def lookup(expander: Expander, name: str) -> Alternatives | None:
         items = expander.world.positional
         return (items[position],) if position < len(items) else None
     special = _SPECIAL.get(name)
-    return special(expander) if special else expander.world.get(name)
+    value = special(expander) if special else expander.world.get(name)
+    return (SOMETHING,) if value is None and LENIENT in expander.world.options else value
 
 
 def _follow(expander: Expander, values: Alternatives | None) -> Alternatives | None:

@@ -56,6 +56,10 @@ class ZoneTree:
         node.label = node.label if node.label is not None else zone.label
         node.nearest = node.nearest if node.nearest is not None else zone.label
 
+    def at(self, path: str) -> str | None:
+        """The zone that `path` is, exactly."""
+        return next((node.label for node in self._walk(split_path(path)) if node.label is not None), None)
+
     def around(self, path: str) -> str | None:
         """A zone that `path` is, or that lies in it."""
         nodes = self._walk(split_path(path))

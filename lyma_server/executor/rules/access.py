@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lyma_server.executor.languages import UNSEEN_PROGRAM
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
-from lyma_server.executor.marks import DECODED, ENVIRONMENT, NETWORK, STAR, show
+from lyma_server.executor.marks import DECODED, ENVIRONMENT, NETWORK, OURSELVES, STAR, show
 from lyma_server.executor.paths import covers, takes_everything
 from lyma_server.executor.redirects import NETWORK_FILES
 from lyma_server.executor.rules.base import Case, asks_for_help
@@ -100,6 +100,7 @@ _SYSTEM_SECRETS = re.compile(
 )
 _PUBLIC = re.compile(r"\.pub$|known_hosts|/config$|authorized_keys|/environment$|\.old$|allowed_signers")
 _KEY_FOLDERS = (".ssh", ".gnupg/private-keys-v1.d", ".gnupg/secring.gpg")
+_TRACERS = frozenset({"gdb", "lldb", "strace", "ltrace", "perf", "bpftrace", "reptyr", "pyrasite", "py-spy"})
 _CREDENTIALS = (".aws/credentials", ".netrc", ".git-credentials", ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".npmrc", ".pypirc",
                 ".config/gcloud", ".azure", ".password-store", ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".bash_history",
                 ".zsh_history")  # fmt: skip
@@ -123,7 +124,11 @@ def reads_secret(case: Case) -> str | None:
             return show(effect.text)
     if case.program in ("gpg", "gpg2") and re.search(r"--export-secret-(?:sub)?keys", case.words):
         return case.invocation.shown
-    if case.program == "gcore" or (case.program == "gdb" and re.search(r"(?:^|\s)(?:-p|--pid)\b", case.words)):
+    if case.program == "gcore" or (
+        case.program == "gdb" and re.search(r"\b(?:dump\s|generate-core-file|gcore)", case.words)
+    ):
+        return case.invocation.shown
+    if case.program in _TRACERS and any(OURSELVES in word for word in case.arguments):
         return case.invocation.shown
     if case.program == "ps" and re.match(r"^[a-z]*e[a-z]*(?:\s|$)", case.words):
         return case.invocation.shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ _ESSENTIAL = re.compile(
     r"^(?:/etc/(?:fstab|crypttab|inittab|ld\.so\.(?:cache|conf)|machine-id|securetty|nsswitch\.conf|pam\.conf)|/boot/(?:vmlinuz|initrd|initramfs|grub)\S*"
     r"|(?:/usr)?/bin/(?:sh|bash|dash|env|sudo|su|login|mount|systemctl)|(?:/usr)?/sbin/(?:init|sshd)|(?:/usr)?/lib(?:64)?/(?:ld-linux\S*|systemd/systemd|libc\.so\S*))$"
 )
+FEW = 3
+"""A folder with fewer things in it may be emptied by naming them."""
+
 _KEY_FILES = (".ssh/id_rsa", ".ssh/id_ed25519", ".ssh/id_ecdsa", ".ssh/id_dsa", ".ssh/authorized_keys")
 _BINARIES = ZoneTree(
     zone_of(path)
@@ -36,7 +40,30 @@ def removes_tree(case: Case) -> str | None:
     for effect in case.effects:
         if effect.kind == "remove tree" and (label := _wiped(effect, case.places)):
             return f"{show(effect.text)} ({label})"
+    return _names_all(case)
+
+
+def _names_all(case: Case) -> str | None:
+    """Everything that lies in a protected folder, named one by one, as a shell does with `*`."""
+    named: dict[str, set[str]] = {}
+    for effect in case.effects:
+        if effect.kind == "remove tree":
+            for path in effect.paths:
+                folder, _, name = path.rpartition("/")
+                named.setdefault(folder or "/", set()).add(name)
+    for folder, names in named.items():
+        label = case.places.wiped.at(folder) if len(names) >= FEW else None
+        present = _visible(folder) if label else set()
+        if len(present) >= FEW and present <= names:
+            return f"everything in {show(folder)} ({label})"
     return None
+
+
+def _visible(folder: str) -> set[str]:
+    try:
+        return {name for name in os.listdir(folder) if not name.startswith(".")}  # noqa: PTH208 - names alone are wanted
+    except (OSError, ValueError):
+        return set()
 
 
 def _rehearses(case: Case) -> bool:
