@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from lyma_server.compose import Core
+    from lyma_server.isolation.probe import Means
     from lyma_server.router.listings import Probe
     from lyma_server.terminal.commands import Subparsers
 
 COLOURS = {"ok": "\x1b[32m", "note": "\x1b[33m", "bad": "\x1b[31m"}
 RESET = "\x1b[0m"
-LSM_LIST = Path("/sys/kernel/security/lsm")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -105,15 +105,25 @@ def find_program(name: str) -> str | None:
 
 
 def _confinement() -> Iterator[Finding]:
-    try:
-        modules = LSM_LIST.read_text(encoding="ascii").strip().split(",")
-    except OSError:
-        yield Finding("note", f"cannot tell whether the kernel has Landlock: {LSM_LIST} is not readable")
-        return
-    if "landlock" in modules:
-        yield Finding("ok", "the kernel has Landlock")
+    from lyma_server.isolation.probe import probe
+
+    yield from findings_of_means(asyncio.run(probe()))
+
+
+def findings_of_means(means: Means) -> Iterator[Finding]:
+    """What confines commands on this machine, and how to have something better."""
+    from lyma_server.isolation.landlock import SCOPES_SINCE
+
+    if means.tier == "bwrap":
+        yield Finding("ok", f"commands are confined by {means.bwrap}")
+    elif means.tier == "landlock":
+        yield Finding("note", "commands are confined by Landlock alone, which is weaker", means.hindrance)
     else:
-        yield Finding("note", "the kernel does not have Landlock switched on", "add landlock to the kernel's lsm= list")
+        yield Finding("bad", "commands cannot be confined, so none runs", means.hindrance)
+    if means.tier == "landlock" and means.landlock < SCOPES_SINCE:
+        yield Finding("note", "commands can send signals to your other programs", "Linux 6.12 can keep them from it")
+    if not means.exec_guard:
+        yield Finding("note", "the kernel cannot ask about the programs that a command starts", "Linux 5.0 can")
 
 
 def _configuration(core: Core) -> Finding:

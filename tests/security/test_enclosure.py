@@ -13,7 +13,7 @@ from attrs import evolve
 
 from lyma_server.errors import MaskUnavailable
 from lyma_server.isolation import canary
-from tests.security.world import LINUX, PATH, PYTHON, TIERS, WHO, WRITE, made_world
+from tests.security.world import LANDLOCK, LINUX, PATH, PYTHON, TIERS, WHO, WRITE, made_world
 
 pytestmark = LINUX
 
@@ -93,6 +93,19 @@ async def test_no_road_leads_past_the_mask(world):
     assert {road: said for road, (status, said) in results.items() if status == 0 or "canary" in said} == {}
     assert (world.lyma / "config.toml").read_text() == "key = 'canary'"
     assert [file.name for file in world.lyma.iterdir()] == ["config.toml"]
+
+
+@pytest.mark.skipif(not LANDLOCK, reason="this kernel has no Landlock")
+@pytest.mark.parametrize("abi", [version for version in (1, 2, 3, 4, 5) if version < LANDLOCK])
+async def test_older_versions_of_landlock_hold_the_mask_too(abi, who):
+    """Asked for what an older kernel knows, it gives no more; a road that only a newer one shuts, seccomp does."""
+    with made_world("landlock", who, abi=abi) as world:
+        await canary.prove_mask(world.words(), world.bounds, world.runtime)
+        roads = [road.format(lyma=world.lyma, home=world.home) for road in ROADS]
+        results = await world.run_each(roads)
+        assert {road: said for road, (status, said) in results.items() if status == 0 or "canary" in said} == {}
+        assert (world.lyma / "config.toml").read_text() == "key = 'canary'"
+        assert await world.run("mkdir a b && echo x > a/x && mv a/x b/ && cat b/x && rm -r a b") == (0, "x\n")
 
 
 def test_the_roads_are_roads(tmp_path):
