@@ -156,7 +156,7 @@ _MODEL = (
         class_="wrong_url",
     ),
     Row(statuses=(404, 410), class_="model_unavailable"),
-    Row(statuses=(405,), class_="wrong_url"),
+    Row(statuses=(301, 308, 405), class_="wrong_url"),  # moved for good; it is not followed, since a key would go along
 )
 
 _REQUEST = (

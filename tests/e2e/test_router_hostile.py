@@ -11,7 +11,8 @@ import pytest
 
 from lyma_server.router.providers.connect import PACKED_ERROR_LIMIT, build_http_client
 from lyma_server.router.router import Router
-from tests.routing import FORMATS, ask, make_provider, make_settings
+from tests.routing import FORMATS, ask, make_keys, make_provider, make_settings
+from tests.stub_provider import StubProvider, fail, say
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -79,3 +80,15 @@ async def test_an_answer_is_not_cut() -> None:
                     break
         await client.aclose()
     assert size > 4 * MEBIBYTE
+
+
+@pytest.mark.parametrize(("status", "class_"), [(301, "wrong_url"), (308, "wrong_url"), (302, "unknown")])
+async def test_a_redirect_is_not_followed(status: int, class_: str) -> None:
+    with StubProvider([say("with the key")]) as elsewhere:
+        moved = fail(status, headers={"location": f"{elsewhere.openai_url}/chat/completions"})
+        with StubProvider([moved]) as stub:
+            router = Router((make_provider(stub, keys=make_keys(1)),), make_settings())
+            outcome = await ask(router)
+            await router.close()
+        assert elsewhere.requests == []
+    assert outcome.route[0][0] == class_

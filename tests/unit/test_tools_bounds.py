@@ -130,6 +130,14 @@ def test_never_read(bounds: Bounds, path: str) -> None:
         readable_file(path.format(home=bounds.home), bounds)
 
 
+@pytest.mark.parametrize("path", ["own", "own/config.toml", "own/sessions/s.jsonl", "./src/../own/new"])
+def test_a_home_inside_the_workspace_is_never_touched(bounds: Bounds, path: str) -> None:
+    inside = Bounds(bounds.root, bounds.root / "own")
+    for judge in (writable_file, readable_file):
+        with pytest.raises(ToolError, match="belongs to Lyma itself"):
+            judge(path, inside)
+
+
 def test_read(bounds: Bounds) -> None:
     assert readable_file("to_a", bounds) == bounds.root / "src" / "a.py"
     assert readable_file("/etc/hostname", bounds) == real_path(Path("/etc/hostname"))
