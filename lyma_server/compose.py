@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lyma_server.config.load import Loaded
     from lyma_server.config.model import ProviderSettings, Settings
     from lyma_server.executor.run import Commands
+    from lyma_server.factory.factory import Factory
     from lyma_server.protocol.messages import AskParams, ModelsResult
     from lyma_server.router.listings import Probe
     from lyma_server.secret import Secret
@@ -74,6 +76,13 @@ class Core:
         if not any(usable(self.keys[name]) for name in self.loaded.settings.order):
             raise ConfigError(f"No provider can be asked: {self._complaints()}; run `lyma setup` to store a key.")
         return self.agent.start(params, workspace, person, listener)
+
+    @cached_property
+    def factory(self) -> Factory:
+        """Agents: compiled, listed and approved. Imported when it is first asked for."""
+        from lyma_server.factory.factory import Factory
+
+        return Factory(self.home, self.loaded.settings.factory.ceiling)
 
     @property
     def sandbox(self) -> str:

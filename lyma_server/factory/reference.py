@@ -12,7 +12,6 @@ from lyma_server.config import shape
 from lyma_server.config.model import CeilingSettings
 from lyma_server.factory.protected import NEVER, NEVER_WRITTEN
 from lyma_server.factory.spec import PythonTool, Spec
-from lyma_server.factory.spec_schema import render_schema
 from lyma_server.factory.spec_text import limits
 from lyma_server.factory.template import template
 from lyma_server.factory.versions import LARGEST_DEPTH, MOST_RUNNING, MOST_RUNS
@@ -31,7 +30,7 @@ What is not listed here is an error, not ignored. A limit must be given, is a wh
 `[factory.ceiling]` of your own settings. Order in lists, comments, line ends and the form of Unicode make no difference to
 the hash; everything else does.
 
-Generated from the code by `python -m lyma_server.factory.reference`.
+`lyma schema --agent` prints this as JSON Schema. Generated from the code by `python -m lyma_server.factory.reference`.
 """
 
 _TOOLS = """
@@ -114,5 +113,4 @@ def _escaped(text: str) -> str:
 
 
 if __name__ == "__main__":
-    text = json.dumps(render_schema(), indent=2) + "\n" if "--schema" in sys.argv else render()
-    sys.stdout.write(text)
+    sys.stdout.write(render())

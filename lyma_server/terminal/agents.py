@@ -56,6 +56,18 @@ def open_factory() -> Factory:
     return Factory(home, load_settings(os.environ, home).settings.factory.ceiling)
 
 
+def own_workspace() -> Path:
+    """The folder that agents are drafted and approved for. Raises UsageError where that is /, a home or Lyma's own folder:
+    an agent would reach too much there, and could not run.
+    """
+    from lyma_server.agent.bounds import real_path, user_homes, workspace_refusal
+
+    folder = real_path(Path.cwd())
+    if workspace_refusal(folder, real_path(Home.find(os.environ).root), user_homes()) is not None:
+        raise UsageError(f"Agents do not work in {folder}; start this in the folder of a project.")
+    return folder
+
+
 def agent_folder(named: str | None, workspace: Path) -> Path:
     """The folder of the agent that a person names: by name, by folder or by file; or the only one in `workspace`."""
     agents = workspace / ".lyma" / "agents"

@@ -6,14 +6,14 @@ import asyncio
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lyma_server.errors import ApprovalUnavailable, UsageError
-from lyma_server.terminal.agents import SHORT, open_factory
+from lyma_server.terminal.agents import SHORT, open_factory, own_workspace
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from pathlib import Path
 
     from lyma_server.agent.ports import ApprovalReply
     from lyma_server.factory.approval import Record
@@ -42,13 +42,14 @@ def run(args: Namespace) -> int:
         return _list(factory)
     if args.revoke is not None:
         return _revoke(factory, args.revoke)
-    return _approve(factory, _chosen(factory, args.hash), Path.cwd())
+    workspace = own_workspace()
+    return _approve(factory, _chosen(factory, args.hash, workspace), workspace)
 
 
-def _chosen(factory: Factory, named: str | None) -> str:
+def _chosen(factory: Factory, named: str | None, workspace: Path) -> str:
     if named is not None:
         return factory.store.find(named)
-    waiting = [row for row in factory.rows(Path.cwd()) if row.standing in {"waiting", "expired"}]
+    waiting = [row for row in factory.rows(workspace) if row.standing in {"waiting", "expired"}]
     if len(waiting) != 1:
         listed = ", ".join(f"{row.name} {row.hash[:SHORT]}" for row in waiting[:9]) or "none"
         raise UsageError(f"Name the hash to approve; waiting in this folder: {listed}.")

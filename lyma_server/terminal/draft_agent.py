@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lyma_server.errors import UsageError
-from lyma_server.terminal.agents import open_factory
+from lyma_server.terminal.agents import open_factory, own_workspace
 from lyma_server.terminal.plain import plain_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from pathlib import Path
 
     from lyma_server.compose import Core
     from lyma_server.factory.draft import Draft
@@ -41,7 +41,9 @@ def run(args: Namespace) -> int:
     """Write it and say where it is."""
     if bool(args.task) == (args.from_template is not None):
         raise UsageError("Say what the agent should do, or use --from-template NAME; one of the two.")
-    draft = _from_template(args.from_template) if args.from_template is not None else asyncio.run(_by_model(args))
+    workspace = own_workspace()
+    named = args.from_template
+    draft = _from_template(named, workspace) if named is not None else asyncio.run(_by_model(args, workspace))
     for note in draft.notes:
         sys.stderr.write(f"{plain_line(note)}\n")
     sys.stdout.write(f"{draft.path}\n")
@@ -50,30 +52,29 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _from_template(name: str) -> Draft:
+def _from_template(name: str, workspace: Path) -> Draft:
     from lyma_server.factory.draft import draft_from_template
 
-    return draft_from_template(name, open_factory().ceiling, Path.cwd())
+    return draft_from_template(name, open_factory().ceiling, workspace)
 
 
-async def _by_model(args: Namespace) -> Draft:
+async def _by_model(args: Namespace, workspace: Path) -> Draft:
     from lyma_server.compose import build_core
     from lyma_server.factory.draft import draft_agent
 
     core = build_core(os.environ)
     try:
-        ceiling = core.loaded.settings.factory.ceiling
 
         async def ask_model(instructions: str, prompt: str) -> str:
-            return await _answer(core, instructions, prompt, args.provider)
+            return await _answer(core, instructions, prompt, (args.provider, str(workspace)))
 
-        return await draft_agent(" ".join(args.task), ask_model, ceiling, Path.cwd(), args.name)
+        return await draft_agent(" ".join(args.task), ask_model, core.factory.ceiling, workspace, args.name)
     finally:
         await core.close()
 
 
-async def _answer(core: Core, instructions: str, prompt: str, provider: str | None) -> str:
-    """What one call of a model answers, whole."""
+async def _answer(core: Core, instructions: str, prompt: str, where: tuple[str | None, str]) -> str:
+    """What one call of a model answers, whole. `where` names the provider, if only one may be asked, and the folder."""
     from lyma_server.router.chat import ChatRequest, Completed, Message, Text
 
     request = ChatRequest(
@@ -81,8 +82,8 @@ async def _answer(core: Core, instructions: str, prompt: str, provider: str | No
         (Message("user", (Text(prompt),)),),
         session="draft",
         max_output_tokens=LONGEST_ANSWER,
-        provider=provider,
-        folder=str(Path.cwd()),
+        provider=where[0],
+        folder=where[1],
     )
     whole = ""
     async for event in core.router.stream(request, lambda _attempt: None):

@@ -172,6 +172,22 @@ def test_wrong_usage_is_one_sentence(workspace, arguments, said):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [("draft-agent", "--from-template", "x"), ("approve",)])
+def test_agents_do_not_work_in_a_home_or_in_lymas_own_folder(lyma_env, command):
+    home = Path(lyma_env["LYMA_HOME"])
+    home.mkdir(parents=True, exist_ok=True)
+    for folder in (Path("/"), home, home.parent):
+        done = lyma(folder, *command)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Agents do not work in" in done.stderr
+    assert not (home / "agents").exists()
+
+
+def test_the_schema_of_agent_toml_is_printed():
+    schema = json.loads(run_lyma("schema", "--agent").stdout)
+    assert schema["properties"]["budget"]["properties"]["max_turns"]["maximum"] == 50
+
+
 def test_there_is_something_to_say_where_there_is_nothing(tmp_path):
     assert "no compiled agents" in lyma(tmp_path, "agents").stdout
     assert "Nothing is approved" in lyma(tmp_path, "approve", "--list").stdout

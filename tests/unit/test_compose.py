@@ -118,3 +118,10 @@ def test_the_command_of_a_key_sees_the_users_environment():
 def test_the_home_is_made_for_its_owner_alone():
     build_core(settings(LYMA_ORDER="openai", OPENAI_API_KEY=KEY))
     assert os.stat(os.environ["LYMA_HOME"]).st_mode & 0o777 == 0o700
+
+
+async def test_the_factory_is_one_and_keeps_to_the_ceiling(build):
+    core = build(OPENAI_API_KEY=KEY, LYMA_FACTORY__CEILING__MAX_TURNS="3")
+    assert core.factory is core.factory
+    assert core.factory.ceiling.max_turns == 3
+    assert core.factory.rows(core.home.root) == ()

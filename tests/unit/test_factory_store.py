@@ -133,6 +133,7 @@ def hard_linked(place):
 
 
 def linked_tools(place):
+    (place / "tools").chmod(0o755)
     (place / "tools").rename(place.parent / "outside")
     (place / "tools").symlink_to(place.parent / "outside")
 
@@ -177,6 +178,15 @@ def test_anything_else_than_what_was_stored_is_refused(store, place, spoil):
     if not place.is_symlink():
         store.save(BUNDLE)
         assert store.load(BUNDLE.hash) == BUNDLE
+
+
+def test_another_bundle_in_its_place_is_refused(store, place):
+    other = plain_bundle()
+    store.save(other)
+    place.rename(place.with_name("aside"))
+    place.with_name(other.hash.replace(":", "-")).rename(place)
+    with pytest.raises(HashMismatch, match="its manifest is another one"):
+        store.load(BUNDLE.hash)
 
 
 def test_what_lies_in_the_place_of_a_bundle_gives_way(tmp_path):
