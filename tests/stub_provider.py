@@ -129,7 +129,7 @@ class StubProvider:
         self.listings: list[Request] = []
         self.connections = 0
         self.models = tuple(models)
-        self._listing = listing or Reply(body=json.dumps(stub_formats.listing(self.models)))
+        self._listing = listing or (lambda _request: Reply(body=json.dumps(stub_formats.listing(self.models))))
         self._host = host
         self._tls = tls
         self._replies = replies
