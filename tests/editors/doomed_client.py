@@ -3,7 +3,7 @@
     python -m tests.editors.doomed_client held|alone PROMPT UNTIL COMMAND...
 
 prints the ids of the server and of the process that holds the pipes (0 for none), once UNTIL has come from the server.
-`$ROOT_URI` is the workspace, if it is set.
+`$ROOT_URI` is the workspace, if it is set; with `$NAMELESS` the client does not say which process it is.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ def main(hold: str, prompt: str, until: str, *command: str) -> None:
         )
         holder = holding.pid
     root = os.environ.get("ROOT_URI")
+    own = None if os.environ.get("NAMELESS") else os.getpid()
     for message in (
-        {"id": 1, "method": "initialize", "params": {"processId": os.getpid(), "capabilities": {}, "rootUri": root}},
+        {"id": 1, "method": "initialize", "params": {"processId": own, "capabilities": {}, "rootUri": root}},
         {"method": "initialized", "params": {}},
         {"id": 2, "method": "lyma/ask", "params": {"prompt": prompt}},
     ):

@@ -92,8 +92,15 @@ def test_a_closed_input_is_one_sentence() -> None:
     assert ended.stdout == b""
 
 
-@pytest.mark.parametrize("wrapper", [(), ("sh", "-c", '"$@"; true', "sh")], ids=["parent", "behind a shell"])
-def test_kill_of_the_client_with_its_pipes_held_open(wrapper: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("wrapper", "more"),
+    [
+        pytest.param((), {}, id="parent"),
+        pytest.param(("sh", "-c", '"$@"; true', "sh"), {}, id="behind a shell"),
+        pytest.param((), {"NAMELESS": "1"}, id="parent that is not named"),
+    ],
+)
+def test_kill_of_the_client_with_its_pipes_held_open(wrapper: tuple[str, ...], more: dict[str, str]) -> None:
     """Another process keeps both pipes open, so that only the death of the client can be noticed."""
     command = (
         sys.executable,
@@ -105,7 +112,7 @@ def test_kill_of_the_client_with_its_pipes_held_open(wrapper: tuple[str, ...]) -
         *wrapper,
         *SERVER,
     )
-    client = subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE)
+    client = subprocess.Popen(command, env=environment(**more), cwd=ROOT, stdout=subprocess.PIPE)
     started, holder = map(int, client.stdout.readline().split())
     server = children(started)[0] if wrapper else started
     assert not is_gone(server)
