@@ -14,9 +14,10 @@ import pytest
 from lyma_server.isolation import kernel, probe
 from tests.command_sessions import commands_in, throwaway_home
 
-pytestmark = [
-    pytest.mark.skipif(not kernel.has_exec_notification(), reason="this kernel cannot ask about system calls"),
-    pytest.mark.skipif(not probe.find_bwraps(), reason="bubblewrap is not here"),
+pytestmark = pytest.mark.skipif(not kernel.has_exec_notification(), reason="this kernel cannot ask about system calls")
+TIERS = [
+    pytest.param("bwrap", marks=pytest.mark.skipif(not probe.find_bwraps(), reason="bubblewrap is not here")),
+    pytest.param("landlock", marks=pytest.mark.skipif(not kernel.landlock_abi(), reason="this kernel has no Landlock")),
 ]
 
 IDENTITY = {
@@ -71,7 +72,10 @@ def free_port() -> int:
 
 
 @pytest.mark.full
-async def test_a_day_of_work_meets_no_refusal():
+@pytest.mark.parametrize("tier", TIERS)
+async def test_a_day_of_work_meets_no_refusal(tier, monkeypatch):
+    if tier == "landlock":
+        monkeypatch.setattr(probe, "find_bwraps", list)
     with throwaway_home() as home:
         work = home / "work"
         write_wheel(work)
@@ -81,6 +85,7 @@ async def test_a_day_of_work_meets_no_refusal():
             for program, step, effect in STEPS:
                 if shutil.which(program) is None:
                     continue
+                step = step.replace("/tmp", "$TMPDIR") if tier == "landlock" else step
                 text = step.format(**facts) if program != "bash" else step
                 run = await commands.run(text, timeout_s=120)
                 assert (run.status, run.refusals) == (0, []), f"{step}\n{run.output.text()}"
