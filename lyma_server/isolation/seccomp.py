@@ -12,7 +12,6 @@ import ctypes
 import errno
 import fcntl
 import platform
-import socket
 import struct
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
@@ -48,12 +47,14 @@ class Machine(NamedTuple):
     execve: int
     execveat: int
     socket: int
+    socketpair: int
+    truncate: int
     io_uring_setup: int
 
 
 MACHINES: Final = {
-    "x86_64": Machine(0xC000003E, 59, 322, 41, 425),
-    "aarch64": Machine(0xC00000B7, 221, 281, 198, 425),
+    "x86_64": Machine(0xC000003E, 59, 322, 41, 53, 76, 425),
+    "aarch64": Machine(0xC00000B7, 221, 281, 198, 199, 45, 425),
 }
 
 
@@ -66,30 +67,28 @@ class Notification(NamedTuple):
     arguments: tuple[int, ...]
 
 
-def filter_program(machine: Machine, *, deny_unix_sockets: bool = False) -> bytes:
-    """The filter for one architecture. `deny_unix_sockets` is for where no mount namespace hides those of others."""
-    steps: list[tuple[str, Step]] = [
+def filter_program(machine: Machine) -> bytes:
+    """The filter for one architecture."""
+    return assemble(
+        [
+            *other_gates_shut(machine),
+            ("", (JUMP_EQUAL, machine.execve, "ask", None)),
+            ("", (JUMP_EQUAL, machine.execveat, "ask", None)),
+            ("allow", (RETURN, ALLOW, None, None)),
+            ("ask", (RETURN, ASK, None, None)),
+            ("refuse", (RETURN, ERRNO | errno.EPERM, None, None)),
+        ]
+    )
+
+
+def other_gates_shut(machine: Machine) -> list[tuple[str, Step]]:
+    """The first steps of a filter: with the number of the call at hand, where it came by this architecture's own gate."""
+    return [
         ("", (LOAD, ARCHITECTURE_AT, None, None)),
         ("", (JUMP_EQUAL, machine.audit, None, "refuse")),
         ("", (LOAD, NUMBER_AT, None, None)),
         ("", (JUMP_AT_LEAST, X32_BIT, "refuse", None)),
-        ("", (JUMP_EQUAL, machine.execve, "ask", None)),
-        ("", (JUMP_EQUAL, machine.execveat, "ask", None)),
     ]
-    if deny_unix_sockets:  # a ring of io_uring could open one without this call
-        steps += [
-            ("", (JUMP_EQUAL, machine.io_uring_setup, "absent", None)),
-            ("", (JUMP_EQUAL, machine.socket, None, "allow")),
-            ("", (LOAD, FIRST_ARGUMENT_AT, None, None)),
-            ("", (JUMP_EQUAL, socket.AF_UNIX, "refuse", None)),
-        ]
-    steps += [
-        ("allow", (RETURN, ALLOW, None, None)),
-        ("ask", (RETURN, ASK, None, None)),
-        ("absent", (RETURN, ERRNO | errno.ENOSYS, None, None)),
-        ("refuse", (RETURN, ERRNO | errno.EPERM, None, None)),
-    ]
-    return assemble(steps)
 
 
 def assemble(steps: list[tuple[str, Step]]) -> bytes:
@@ -105,7 +104,7 @@ def assemble(steps: list[tuple[str, Step]]) -> bytes:
     )
 
 
-def install(*, deny_unix_sockets: bool = False) -> int:
+def install() -> int:
     """Put this process and all that it starts under the filter for ever; the descriptor on which the kernel asks.
 
     Raises OSError: ENOSYS where the kernel or the machine is not known, EBUSY where another supervisor is there already.
@@ -114,13 +113,13 @@ def install(*, deny_unix_sockets: bool = False) -> int:
     if machine is None:
         raise OSError(errno.ENOSYS, "the exec guard does not know this machine")
     set_no_new_privileges()
-    program = filter_program(machine, deny_unix_sockets=deny_unix_sockets)
+    program = filter_program(machine)
     try:
-        return _install(program, SPECULATION_ALLOWED | NEW_LISTENER | WAIT_KILLABLE)
+        return add_filter(program, SPECULATION_ALLOWED | NEW_LISTENER | WAIT_KILLABLE)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        return _install(program, SPECULATION_ALLOWED | NEW_LISTENER)
+        return add_filter(program, SPECULATION_ALLOWED | NEW_LISTENER)
 
 
 def wake_at_once(listener: int) -> None:
@@ -163,11 +162,12 @@ def answer(listener: int, notification: Notification, error: int = 0) -> bool:
     return True
 
 
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
-
-
-def _install(steps: bytes, flags: int) -> int:
+def add_filter(steps: bytes, flags: int = SPECULATION_ALLOWED) -> int:
+    """Put this process and all that it starts under one more filter. Needs no_new_privs. Raises OSError."""
     buffer = ctypes.create_string_buffer(steps, len(steps))
     program = _Program(len(steps) // 8, ctypes.addressof(buffer))
     return call("seccomp", ctypes.c_uint(SET_MODE_FILTER), ctypes.c_uint(flags), ctypes.byref(program))
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))

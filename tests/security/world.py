@@ -27,7 +27,7 @@ PYTHON = "/usr/bin/python3"
 """That of the system: ours may lie where a plain user may not go, as may this checkout, so the parts needed are copied."""
 
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-PARTS = ("enter", "reaper", "kernel", "landlock", "grants", "socket_filter", "canary_inside", "__init__")
+PARTS = ("enter", "reaper", "kernel", "landlock", "grants", "socket_filter", "seccomp", "canary_inside", "__init__")
 
 
 def works(bwrap: Path, *, plainly: bool) -> bool:
