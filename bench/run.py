@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
@@ -60,7 +61,8 @@ def _circumstances() -> str:
         platform.machine(),
     )
     packages = ", ".join(f"{name} {_version(name)}" for name in ("anthropic", "openai", "httpx2", "pygls"))
-    return f"{time.strftime('%Y-%m-%d')}, {processor}, Python {platform.python_version()}, {packages}."
+    busy = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
+    return f"{time.strftime('%Y-%m-%d')}, {processor}, {busy}, Python {platform.python_version()}, {packages}."
 
 
 def _lines(path: str) -> list[str]:
