@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -152,3 +154,14 @@ async def test_events_are_joined_while_the_client_does_not_read() -> None:
     stream(delta("late"))
     assert [event.get("text") for event in sent] == ["a", "bcde", "x", "f", "g", None]
     assert [event["seq"] for event in sent] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_parent_that_died_while_we_were_still_starting_ends_the_process() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    reasons: list[str] = []
+    lifetime = Lifetime(reasons.append, patience_s=1e6)
+    lifetime.watch_parent(os.getppid())
+    assert reasons == []
+    lifetime.watch_parent(gone.pid)
+    assert reasons == ["the process that started us is gone"]

@@ -44,7 +44,7 @@ class Connection:
         self._server.connect(self.lifetime, self._writer)
         self._writer.start()
         self._reader.start()
-        self.lifetime.watch_parent()
+        self.lifetime.watch_parent(self._stdio.parent)
         self.lifetime.watch_output(self._stdio.writer)
         await self._ended.wait()
         await self._close()

@@ -47,9 +47,8 @@ class Lifetime:
         """End when nobody can read what is written to `descriptor`."""
         _start(self._await_events, descriptor, 0, "the client closed our output")
 
-    def watch_parent(self) -> None:
-        """End when the process that started this one is gone."""
-        parent = os.getppid()
+    def watch_parent(self, parent: int) -> None:
+        """End when `parent`, who started this process, is gone; at once if another stands in its place by now."""
         if parent > 0:
             self.watch_process(parent, "the process that started us is gone")
         if os.getppid() != parent:

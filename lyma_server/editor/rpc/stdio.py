@@ -8,10 +8,14 @@ from typing import NamedTuple
 
 
 class Stdio(NamedTuple):
-    """Descriptors that only this process holds: children do not inherit them and `print` does not know them."""
+    """Descriptors that only this process holds: children do not inherit them and `print` does not know them.
+
+    `parent` is the process that started this one, as it was before anything slow: it may be gone by the time it is watched.
+    """
 
     reader: int
     writer: int
+    parent: int
 
 
 def claim_stdio() -> Stdio:
@@ -20,7 +24,7 @@ def claim_stdio() -> Stdio:
     Raises OSError where 0 or 1 is closed.
     """
     sys.stdout.flush()
-    stdio = Stdio(reader=os.dup(0), writer=os.dup(1))
+    stdio = Stdio(reader=os.dup(0), writer=os.dup(1), parent=os.getppid())
     _point(0, os.devnull, os.O_RDONLY)
     try:
         os.dup2(2, 1)
