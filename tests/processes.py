@@ -21,6 +21,9 @@ LIMIT_S = 2.0
 
 UNCONNECTED = "07"
 POLL_S = 0.002
+SOCKETS_POLL_S = 0.02
+"""Who listens does so for longer than a helper lives, and to look costs more."""
+
 NOT_YET_A_PROGRAM_S = 0.2
 """Between fork and exec a child still shows what its parent was given. Longer than this is no moment between."""
 
@@ -157,7 +160,7 @@ class Watch:
         self._look_at_files()
 
     def _run(self) -> None:
-        while not self._stop.wait(POLL_S):
+        while not self._stop.wait(SOCKETS_POLL_S if self._sockets else POLL_S):
             self._look_at_processes()
             if self.rounds % 5 == 0:
                 self._look_at_files()

@@ -33,6 +33,8 @@ MODEL = b"llama_child.py"
 ASLEEP = b"sleep\x00600.125"
 ENDLESS = "Tell me a very long story."
 NOT_BEGUN = -32800
+SLOW_S = 60
+"""A model on a busy machine."""
 
 
 def times(short: int, long: int) -> pytest.MarkDecorator:
@@ -97,7 +99,7 @@ def test_while_the_model_on_board_answers(on_board: RawClient, count: int) -> No
     for _ in range(count):
         start = len(on_board.messages)
         identity = on_board.request("lyma/ask", {"prompt": ENDLESS})
-        on_board.wait_for(lambda m: m.get("params", {}).get("type") == "item.delta", start=start)
+        on_board.wait_for(lambda m: m.get("params", {}).get("type") == "item.delta", SLOW_S, start)
         time.sleep(chance.uniform(0, 0.2))
         result = cancel(on_board, identity)["result"]
         check_turn(on_board, result)
