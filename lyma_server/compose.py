@@ -24,7 +24,7 @@ from lyma_server.config.presets import EMBEDDED
 from lyma_server.errors import ConfigError, UsageError
 from lyma_server.executor.sessions import CommandSessions
 from lyma_server.protocol.base import evolve
-from lyma_server.protocol.messages import KeyStatus, ProviderStatus
+from lyma_server.protocol.messages import KeyStatus, ModelsFailure, ProviderStatus
 from lyma_server.router.database import Database
 from lyma_server.router.providers.base import Key, Provider
 from lyma_server.router.providers.embedded_process import EmbeddedServer
@@ -95,8 +95,16 @@ class Core:
         return tuple(self._with_missing(known.get(name) or self._unasked(name)) for name in self.loaded.settings.order)
 
     async def models(self, provider: str | None = None) -> ModelsResult:
-        """What the providers list, or one of them, without secrets: a list may hold anything."""
-        return map_texts(await self.router.models(provider), self.redactor.redact)
+        """What the providers list, or one of them, without secrets: a list may hold anything.
+
+        Raises UsageError for a provider that is not configured, and ConfigError for one that has no key.
+        """
+        if provider is not None:
+            self._check_named(provider)
+        result = map_texts(await self.router.models(provider), self.redactor.redact)
+        keyless = [name for name in self.loaded.settings.order if provider is None and not usable(self.keys[name])]
+        failures = tuple(ModelsFailure(provider=name, message=f"{self._complaint(name)}.") for name in keyless)
+        return evolve(result, failures=(*result.failures, *failures))
 
     async def probe(self) -> tuple[Probe, ...]:
         """What came of asking each provider with each key, without secrets."""

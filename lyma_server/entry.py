@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 def terminal() -> None:
     """Run `lyma`."""
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        from lyma_server import __version__
-
-        sys.stdout.write(f"lyma {__version__}\n")
+    if sys.argv[1:] in (["--version"], ["-V"]) and _says_version():
         return
     try:
         from lyma_server.secret import keep_memory_private
@@ -27,9 +24,25 @@ def terminal() -> None:
     sys.exit(code)
 
 
+def _says_version() -> bool:
+    """Whether it could be said; if not, all the rest is loaded to say why."""
+    from lyma_server import __version__
+
+    try:
+        sys.stdout.write(f"lyma {__version__}\n")
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
 def server() -> None:
     """Run `lyma-server`: speak the editor protocol on stdin and stdout."""
-    sys.exit(serve(sys.argv[1:]))
+    try:
+        code = serve(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
 
 
 def serve(argv: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from lyma_server.agent.texts import map_texts
+from lyma_server.agent.texts import map_texts, whole
 from lyma_server.protocol.events import Usage
 from lyma_server.protocol.messages import AskResult
 from lyma_server.router.chat import Message, Thinking
@@ -89,10 +89,12 @@ class Ask:
 
 
 def redacted(message: Message, redactor: Redactor) -> Message:
-    """`message` without secrets. Signed thinking that held one is dropped, since its signature no longer holds."""
+    """`message` without secrets, as text that can be encoded. Signed thinking that this changes is dropped: its signature
+    no longer holds.
+    """
     blocks = []
     for before in message.blocks:
-        after = map_texts(before, redactor.redact)
+        after = map_texts(before, lambda text: redactor.redact(whole(text)))
         if not (isinstance(before, Thinking) and before.signature and after is not before):
             blocks.append(after)
     return Message(message.role, tuple(blocks), message.origin)

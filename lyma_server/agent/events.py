@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from lyma_server.agent.texts import map_texts
+from lyma_server.agent.texts import map_texts, whole
 from lyma_server.protocol.events import Event, EventBody, ItemCompleted, ItemDelta, ItemDiscarded, TurnCompleted
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class EventStream:
         if isinstance(body, (ItemCompleted, ItemDiscarded)):
             self._end_item(body)
         self._flush()
-        body = map_texts(body, self._redactor.redact)
+        body = map_texts(body, lambda text: self._redactor.redact(whole(text)))
         self._keep(body)
         self._send(body)
         self._closed = isinstance(body, TurnCompleted)

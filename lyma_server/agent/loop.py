@@ -12,6 +12,7 @@ from lyma_server.agent.calls import decline_calls, run_calls
 from lyma_server.agent.context import gather, prompt_text
 from lyma_server.agent.limits import added, estimated, stop_after_answer, stop_before_call, tokens_left
 from lyma_server.agent.shrink import TOO_LONG, shrunk
+from lyma_server.agent.texts import whole
 from lyma_server.agent.tools.registry import specifications
 from lyma_server.errors import AllFailed, StreamInterrupted
 from lyma_server.protocol.events import Attempt, Notice, Route, TurnCompleted, TurnStarted, Usage, UsageReported
@@ -63,7 +64,7 @@ async def _begin(ask: Ask) -> None:
         _notice(ask, notice)
     if ask.log.failure:
         ask.log.on_failure(ask.log.failure)
-    ask.instructions = ask.redactor.redact(context.instructions)
+    ask.instructions = ask.redactor.redact(whole(context.instructions))
     ask.messages = await asyncio.to_thread(ask.log.messages)
     ask.earlier = len(ask.messages)
     ask.say(context.message)

@@ -50,13 +50,12 @@ def run(args: Namespace) -> int:
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not words:
         raise UsageError("Give the command to run, as in: lyma exec 'ls -l'.")
-    return asyncio.run(_run(" ".join(words), Path.cwd()))
-
-
-async def _run(text: str, folder: Path) -> int:
     from lyma_server.compose import build_core
 
-    core = build_core(os.environ)
+    return asyncio.run(_run(build_core(os.environ), " ".join(words), Path.cwd()))
+
+
+async def _run(core: Core, text: str, folder: Path) -> int:
     try:
         return await _in_core(core, text, folder)
     finally:

@@ -72,15 +72,16 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
         forget_stdout()
         code = 1
     except Exception as error:  # noqa: BLE001 - the last resort: nobody wants a traceback
-        _say(complaint(error) or _record(error))
+        _say(complaint(error) or _told(error))
         code = 1
     return code
 
 
-def _record(error: Exception) -> str:
+def _told(error: Exception) -> str:
     from lyma_server.terminal.incident import record
+    from lyma_server.terminal.mishaps import mishap
 
-    return record(error)
+    return mishap(error) or record(error)
 
 
 def _end_as_on_ctrl_c() -> None:

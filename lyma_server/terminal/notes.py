@@ -41,7 +41,7 @@ def note(_body: object) -> str | None:
 
 @note.register
 def _(body: Route) -> str | None:
-    if body.class_ in ("ok", "cancelled"):
+    if body.class_ in ("ok", "cancelled") or body.next == "fail":  # what it ends with says all that there is to say
         return None
     who = f"{body.provider} key {body.key}" if body.key else body.provider
     status = f" ({body.status})" if body.status else ""

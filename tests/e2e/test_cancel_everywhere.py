@@ -18,7 +18,7 @@ import pytest
 from tests.editors.real_server import COMMAND, settings
 from tests.llama.scripts import ENDLESS as WORDS
 from tests.lyma import environment, start_lyma
-from tests.processes import LIMIT_S, cpu_ticks, find, wait_for, wait_until_gone
+from tests.processes import LIMIT_S, cpu_ticks, descendants, find, wait_for, wait_until_gone
 from tests.raw_client import RawClient
 from tests.routing import FORMATS
 from tests.stub_provider import StubProvider, call_tool, hang
@@ -81,13 +81,20 @@ def on_board(smollm_model: Path, tmp_path: Path) -> Iterator[RawClient]:
         yield client
 
 
+def kill_the_model(client: RawClient) -> None:
+    """And wait until its server knows: an ask that joins a start which is failing fails with it."""
+    running = set(find(client.process.pid, MODEL))
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not running & descendants(client.process.pid))
+    client.call("lyma/status")
+
+
 @times(3, 70)
 def test_while_the_model_on_board_starts(on_board: RawClient, count: int) -> None:
     chance = random.Random(f"starts {count}")
     for _ in range(count):
-        for pid in find(on_board.process.pid, MODEL):
-            os.kill(pid, signal.SIGKILL)
-            wait_until_gone([pid])
+        kill_the_model(on_board)
         identity = on_board.request("lyma/ask", {"prompt": ENDLESS})
         time.sleep(chance.choice((0, chance.uniform(0, 0.2), chance.uniform(0, 1.2))))
         check_turn(on_board, cancel(on_board, identity)["result"])
@@ -180,7 +187,7 @@ def test_in_the_terminal(tmp_path: Path, count: int) -> None:
             before = len(stub.requests)
             with start_lyma("ask", "--json", "hi", env=variables, cwd=tmp_path) as lyma:
                 if number % 2:
-                    stub.wait_for_request(before + 1)
+                    stub.wait_for_request(before + 1, SLOW_S)
                 time.sleep(chance.uniform(0.1, 1.5) if number % 2 == 0 else chance.uniform(0, 0.2))
                 start = time.monotonic()
                 lyma.send_signal(signal.SIGINT)
