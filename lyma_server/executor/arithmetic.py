@@ -106,6 +106,7 @@ def number_of(expander: Expander, text: str, depth: int = 0) -> int | None:  # n
     sign = -1 if text.startswith("-") else 1
     match = _NUMBER.fullmatch(text.lstrip("+-"))
     if match is None:
+        expander.run_hidden((text,))
         values = expander.world.get(text) if _NAME.fullmatch(text) and depth < 8 else None
         if values is None:
             return 0 if _NAME.fullmatch(text) else None

@@ -89,7 +89,9 @@ def _key(expander: Expander, assignment: Assignment) -> str:
 
 
 def declare(machine: Machine, world: World, node: Declare) -> Outcome:
-    """`export`, `declare`, `local`, `readonly`, `typeset`."""
+    """`export`, `declare`, `local`, `readonly`, `typeset`; a function of that name comes first."""
+    if node.variant in world.functions:
+        return _function(machine, world, (node.variant,))
     expander = Expander(machine, world)
     argv: list[str] = [node.variant]
     for argument in node.arguments:

@@ -29,6 +29,8 @@ class Effect:
     paths: tuple[str, ...]
 
 
+RSYNC_VALUES = ("-e", "--rsh", "--exclude", "--include", "--files-from", "--exclude-from", "-f", "--filter", "--port", "--chmod",
+                "-B", "-T", "-M", "--temp-dir", "--log-file", "--password-file", "--bwlimit", "--timeout", "--max-size", "--min-size")  # fmt: skip
 Found: TypeAlias = Iterator[tuple[Kind, str]]
 Reader: TypeAlias = Callable[[tuple[str, ...]], Found]
 
@@ -37,7 +39,7 @@ NAMES_ONLY = frozenset(
      "ssh", "ssh-add", "ssh-keygen", "ssh-copy-id", "ssh-keyscan", "sftp", "git", "find", "fd", "cd", "pushd", "export", "declare", "command", "history", "man", "lyma",
      "namei", "tree", "mountpoint", "id", "getent", "locate", "alias", "eval", "exec", "sudo", "env", "timeout", "nohup", "docker", "podman",
      "systemctl", "kill", "pkill", "killall", "pgrep", "sh", "bash", "fork bomb", "unseen program", "reverse shell", "xargs", "df", "dash", "zsh",
-     "docker-compose", "kubectl", "terraform", "ansible", "ansible-playbook", "vagrant", "mosh", "autossh", "rclone"}
+     "docker-compose", "kubectl", "terraform", "ansible", "ansible-playbook", "vagrant", "mosh", "autossh"}
 )  # fmt: skip
 """These do not hand on what stands in the files that they name (an identity file of ssh is used, not shown)."""
 
@@ -132,21 +134,7 @@ def _scp(arguments: tuple[str, ...]) -> Found:
 
 
 def _rsync(arguments: tuple[str, ...]) -> Found:
-    options = read_options(
-        arguments,
-        (
-            "-e",
-            "--rsh",
-            "--exclude",
-            "--include",
-            "--files-from",
-            "--exclude-from",
-            "-f",
-            "--filter",
-            "--port",
-            "--chmod",
-        ),
-    )
+    options = read_options(arguments, RSYNC_VALUES)
     for source, target in _transfer(options):
         yield ("read", source) if source else ("write", target)
     if any(flag.startswith("--del") for flag in options.flags) and len(options.operands) > 1:
@@ -243,7 +231,9 @@ def _tar(arguments: tuple[str, ...]) -> Found:
     creates = options.has("-c", "-r", "-u", "--create", "--append", "--update") or "c" in first
     if creates and (archive := options.value("-f", "--file")):
         yield "write", archive
-    for operand in options.operands if creates else ():
+    folder = options.value("-C", "--directory") or "."
+    for name in options.operands if creates else ():
+        operand = name if name.startswith("/") or folder == "." else f"{folder.rstrip('/')}/{name}"
         yield ("move" if options.has("--remove-files") else "read"), operand
 
 
@@ -258,12 +248,23 @@ def _ln(arguments: tuple[str, ...]) -> Found:
         yield ("read", source) if source else ("write", target)
 
 
-def _clean(arguments: tuple[str, ...]) -> Found:
-    """`git clean` in another tree than the workspace, and git settings that point at one."""
+_GIT_READERS = frozenset({"diff", "add", "hash-object", "apply", "blame", "stage"})
+
+
+def _git(arguments: tuple[str, ...]) -> Found:
+    """`git clean` in another tree than the workspace; git commands that show or keep what is in any file."""
     options = read_options(arguments, ("-C", "-c", "--git-dir", "--work-tree", "-m", "-e"))
     tree = options.value("--work-tree") or options.value("-C") or "."
     if "clean" in options.operands[:1] and options.has("-f", "--force") and options.has("-d"):
         yield "move", f"{tree.rstrip('/')}/{STAR}"
+    if options.operands[:1] and options.operands[0] in _GIT_READERS:
+        yield from (("read", operand) for operand in options.operands[1:])
+
+
+def _engine(arguments: tuple[str, ...]) -> Found:
+    """`docker cp`, `kubectl cp`: a file of the machine goes into a container."""
+    if "cp" in arguments[:2]:
+        yield from (("read", word) for word in arguments if not word.startswith("-"))
 
 
 def _mkfs(arguments: tuple[str, ...]) -> Found:
@@ -300,7 +301,8 @@ _ROWS: dict[str, Reader] = {
     "setfacl": partial(_mode, first_is_mode=False, values=("-m", "-x", "-M", "-X", "--modify", "--set")),
     "setcap": _mode, "chattr": _chattr, "icacls": _mode, "takeown": _mode, "sed": _open_in_place, "gsed": _open_in_place,
     "perl": _in_place(("-e", "-E")), "ruby": _in_place(("-e",)), "curl": _curl, "wget": _curl, "find": _find, "tar": _tar, "gtar": _tar,
-    "bsdtar": _tar, "zip": _zip, "7z": _zip, "git": _clean, "mke2fs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
+    "bsdtar": _tar, "zip": _zip, "7z": _zip, "git": _git, "mke2fs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
+    "docker": _engine, "podman": _engine, "nerdctl": _engine, "kubectl": _engine, "sudoedit": _operands("write", "-u", "-g"),
     "userdel": _user_removed, "deluser": _user_removed, "patch": _operands("write", "-i", "-p", "-d"),
     "ed": _operands("write"), "ex": _operands("write", "-c"), "vim": _operands("write", "-c"), "vi": _operands("write", "-c"),
     "nano": _operands("write"), "emacs": _operands("write", "--eval"), "visudo": _operands("write", "-f"), "vipw": lambda _: iter([("write", "/etc/passwd")]),

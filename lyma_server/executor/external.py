@@ -37,6 +37,8 @@ def start(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     if inner is None:
         _judge_tail(machine, world, name, argv)
         return Outcome(output)
+    if language_of(name):
+        _judge_tail(machine, world, name, argv)
     return inner if not folding.follows(name) else Outcome(output, inner.status)
 
 

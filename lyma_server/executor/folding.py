@@ -22,7 +22,7 @@ from lyma_server.executor.marks import (
 )
 from lyma_server.executor.options import read_options
 from lyma_server.executor.text_filters import cat
-from lyma_server.executor.tools import DECODERS, FETCHERS
+from lyma_server.executor.tools import DECODERS, FETCHERS, FETCHING_COMMANDS
 from lyma_server.executor.world import Alternatives, World, limit
 
 Fold: TypeAlias = Callable[[World, tuple[str, ...], str], str | None]
@@ -45,7 +45,7 @@ def fold(world: World, argv: tuple[str, ...]) -> Alternatives:
 
 
 def _origin(name: str, argv: tuple[str, ...]) -> str:
-    if name in FETCHERS:
+    if name in FETCHERS or (name in FETCHING_COMMANDS and re.search(FETCHING_COMMANDS[name], " ".join(argv[1:]))):
         return NETWORK
     if name in DECODERS:
         return DECODED
@@ -167,6 +167,14 @@ def _git(world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
     return SOMETHING
 
 
+def _processes(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """A listing of every process: until it is narrowed it stands for all of them."""
+    if any("lyma" in word for word in arguments):
+        return None
+    everyone = any(re.fullmatch(r"-[a-zA-Z]*[eA][a-zA-Z]*|[a-z]*[ax][a-z]*", word) for word in arguments)
+    return STAR + "\n" if everyone else None
+
+
 def _docker(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
     """`volume ls` without a filter lists them all."""
     everything = arguments[:2] in (("volume", "ls"), ("volume", "list")) and not any(
@@ -229,7 +237,7 @@ _FOLDS: dict[str, Fold] = {
     "awk": text_filters.awk, "mktemp": _mktemp, "realpath": _path, "readlink": _path, "git": _git, "printenv": _environment, "env": _env,
     "whoami": _whoami, "id": _id, "logname": _whoami, "hostname": _something, "date": _something, "uname": _something,
     "nproc": _something, "uuidgen": _something, "tty": _something, "arch": _something, "ls": _ls, "curl": _curl,
-    "docker": _docker, "podman": _docker, "nerdctl": _docker, "python3": _python, "python": _python,
+    "ps": _processes, "docker": _docker, "podman": _docker, "nerdctl": _docker, "python3": _python, "python": _python,
 }  # fmt: skip
 
 

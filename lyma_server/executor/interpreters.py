@@ -86,7 +86,7 @@ def _language_texts(machine: Machine, world: World, language: str, argv: tuple[s
         position += 1
         text = _option_text(word, options, arguments, position)
         if text is not None:
-            texts.append(text)
+            texts += world.stdin if text == "-" else (text,)
             if language in ("python", "pypy"):
                 return (text,)
             position += 1

@@ -98,6 +98,8 @@ def _items(expander: Expander, parameter: Parameter) -> list[str] | None:
 def _values(expander: Expander, parameter: Parameter) -> Alternatives | None:
     if parameter.index is not None:
         items = expander.world.arrays.get(parameter.name)
+        if items is None:
+            arithmetic.evaluate(expander, parameter.index)
         if items is not None:
             return _element(expander, items, parameter.index)
     return lookup(expander, parameter.name)
@@ -164,6 +166,8 @@ def _operate(expander: Expander, parameter: Parameter, values: Alternatives | No
     operands = [expander.pattern(word)[0] for word in parameter.words if word is not None]
     if values is None:
         return ("",)
+    if operator == "@" and operands[:1] == ["P"]:
+        expander.run_hidden(values)
     return limit(_TRANSFORMS[operator[0]](value, operator, operands) for value in values)
 
 

@@ -87,11 +87,16 @@ def _split_pattern(path: str) -> tuple[str, str]:
     return "/".join(parts[:first]) or "/", "/".join(parts[first:])
 
 
+_OWN_PROCESS = ("/proc/self/", "/proc/thread-self/")
+"""Links that lead to whoever looks: followed by name alone."""
+
 SEEN_FROM: ContextVar[int | None] = ContextVar("root of the process that is judged", default=None)
 """A descriptor of the root folder of a running process, whose links are not those that we see; null for our own."""
 
 
 def _real(path: str) -> str:
+    if path.startswith(_OWN_PROCESS):
+        return path
     root = SEEN_FROM.get()
     try:
         return os.path.realpath(path) if root is None else real_path_below(root, path)

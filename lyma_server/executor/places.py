@@ -21,7 +21,7 @@ SYSTEM_TREES = (
     "var/lib/mysql", "var/lib/systemd", "var/spool", "var/spool/cron", "var/mail", "var/www", "var/backups", "lib/modules",
     "usr/lib/modules", "usr/lib/systemd", "usr/lib/x86_64-linux-gnu", "boot/efi", "boot/grub", "etc/ssh", "etc/pam.d",
     "etc/systemd", "etc/sudoers.d", "etc/ssl", "etc/cron.d", "etc/security", "etc/apt", "etc/init.d", "etc/network",
-    "dev/disk", "dev/mapper", "System", "Library", "Applications", "Users", "Volumes", "private", "private/etc",
+    "dev/disk", "dev/mapper", "sys/firmware", "sys/firmware/efi", "sys/firmware/efi/efivars", "sys/class", "sys/devices", "System", "Library", "Applications", "Users", "Volumes", "private", "private/etc",
     "private/var", "cores", "mnt/c", "mnt/c/Windows", "mnt/c/Users", "data",
 )  # fmt: skip
 """Top-level trees and the trees below them without which a machine does not run."""

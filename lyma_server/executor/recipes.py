@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
 
 _CRON_LINE = re.compile(r"^\s*(?:@\w+|(?:[\d*/,\-a-zA-Z]+\s+){4}[\d*/,\-a-zA-Z]+)\s+(.+)$")
+_AWK_SOCKET = re.compile(r"/inet6?4?/(?:tcp|udp)/")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -99,16 +100,19 @@ def awk(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None
     options = read_options(argv[1:], ("-F", "-v", "-f", "-i"), permute=False)
     file = options.value("-f")
     texts = _text_of(world, file) if file else options.operands[:1]
+    given = tuple(value.partition("=")[2] for value in options.all_values("-v"))
     for text in texts:
         strings = [re.sub(r'\\(["\\/])', r"\1", found) for found in _STRING.findall(text)]
         if "system" in text or re.search(r'"\s*\|&?\s*getline|\|&?\s*"|\|\s*\w+', text):
-            for string in dict.fromkeys((*strings, "".join(strings))):
+            for string in dict.fromkeys((*strings, "".join(strings), *given)):
                 machine.run_loose(world, string)
         if re.search(r"(?<!\w)system\s*\(\s*(?:\$\d|\w)|\$\d\s*\|\s*getline", text) or re.search(
             r'print[^|]*\|\s*"(?:ba|z|da)?sh', text
         ):
             for stdin in world.stdin:
                 machine.run_loose(world, stdin)
+        if _AWK_SOCKET.search(text) and re.search(r"\|&|\bsystem\b|\bgetline\b", text):
+            machine.emit(world, ("reverse shell", "awk"))
         printed = re.fullmatch(r'\s*(?:BEGIN\s*)?\{\s*printf?\s*\(?\s*"((?:[^"\\]|\\.)*)"\s*\)?;?\s*\}\s*', text)
         if printed:
             return Outcome((printed.group(1).encode().decode("unicode_escape") + "\n",))

@@ -120,8 +120,8 @@ class _Reader:
             return None
         value = self.words[self.position] if self.position < len(self.words) else ""
         self.position += 1
-        if word in _NAMES and not takes_everything(activate(value)) and value not in ("*", ".*", "*.*"):
-            return ("narrow", (value if word in ("-name", "-iname") else SOMETHING,))
+        if word in _NAMES and not takes_everything(activate(value)) and not _WHOLE.fullmatch(value):
+            return ("narrow", (_narrowed(word, value),))
         if word == "-size" and value in ("0", "0c"):
             return ("narrow", (SOMETHING,))
         return None
@@ -137,6 +137,17 @@ class _Reader:
         return tuple(command)
 
 
+_WHOLE = re.compile(r"[*?./^$+\[\]!-]*\*[*?./^$+]*|\^?\.[*+]\$?")
+_WHOLE_PATH = "/"
+
+
+def _narrowed(word: str, value: str) -> str:
+    """What a test leaves: a name, a whole path (told by its mark), or something."""
+    if word in ("-name", "-iname"):
+        return value
+    return _WHOLE_PATH + value if word in ("-path", "-ipath", "-wholename", "-iwholename") else SOMETHING
+
+
 def _broad(branch: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
     """A branch under `!`: an ordinary file passes, whatever it names."""
     return [item for item in branch if item[0] != "narrow"]
@@ -147,6 +158,8 @@ def found_paths(root: str, pattern: str | None) -> tuple[str, ...]:
     base = root.rstrip("/")
     if pattern is None:
         return (root, base + EVERYTHING_BELOW)
+    if pattern.startswith(_WHOLE_PATH):
+        return (activate(pattern[len(_WHOLE_PATH) :]),)
     name = activate(pattern)
     if name == SOMETHING or not is_known(name):
         return (f"{base}/{SOMETHING}",)

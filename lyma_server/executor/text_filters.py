@@ -144,6 +144,8 @@ def grep(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
 def awk(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
     """`{print $n}` of known text."""
     match = re.fullmatch(r"\s*\{\s*print\s+\$(\d+);?\s*\}\s*", arguments[-1]) if len(arguments) == 1 else None
+    if has_pattern(stdin):
+        return stdin
     if match is None or not is_known(stdin):
         return None
     number = int(match.group(1))

@@ -41,6 +41,12 @@ FETCHERS = frozenset(
 )  # fmt: skip
 """What these print comes from the network."""
 
+FETCHING_COMMANDS = {
+    "gh": r"^(?:api|gist|release)\b", "glab": r"^api\b", "hub": r"^api\b", "aws": r"\bs3 cp \S+ -$|\bs3api get-object\b|\bssm get-|\bsecretsmanager\b", "gsutil": r"\bcat\b|\bcp \S+ -$",
+    "gcloud": r"\bstorage cat\b", "rclone": r"^cat\b", "mc": r"^cat\b", "az": r"\bdownload\b", "scp": r"/dev/stdout$", "redis-cli": r"", "mosquitto_sub": r"", "kcat": r"",
+}  # fmt: skip
+"""Commands of other programs that print what lies on another machine."""
+
 SENDERS = frozenset(
     {"curl", "wget", "nc", "ncat", "netcat", "socat", "telnet", "http", "https", "xh", "ftp", "tftp", "lftp", "ssh", "scp", "sftp",
      "rsync", "rclone", "mail", "mailx", "sendmail", "mutt", "websocat", "dig", "nslookup", "host", "wget2", "openssl", "curlie",

@@ -121,6 +121,12 @@ class Expander:
         )
         return limit(variant for text in texts for variant in self._tilde(text))
 
+    def run_hidden(self, texts: Alternatives) -> None:
+        """Follow substitutions inside text that bash expands once more: prompts and arithmetic."""
+        for text in texts:
+            if "$(" in text or "`" in text:
+                self.machine.run_loose(self.world, ': "' + text.replace('"', '\\"') + '"')
+
     def pattern(self, word: Word | None) -> Alternatives:
         """A word as a pattern of `case` or `${x#...}`: active pattern characters stay marks."""
         if word is None:

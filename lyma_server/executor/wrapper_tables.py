@@ -117,7 +117,7 @@ TEXT_OPTIONS: dict[str, tuple[TextOption, ...]] = {
     "pv": (), "fzf": (TextOption(("--preview", "--bind"), r"(?:execute(?:-silent)?\()?(.*?)\)?$"),), "find": (),
     "mutt": (TextOption(("-e",)),), "crontab": (), "logrotate": (), "wget": (TextOption(("--use-askpass",)),), "nsenter": (),
     "fly": (TextOption(("-C", "--command")),), "flyctl": (TextOption(("-C", "--command")),), "doppler": (TextOption(("--command",)),),
-    "make-dir": (), "ip": (), "cpan": (), "dotenv": (TextOption(("-c",)),), "just": (TextOption(("-c", "--command")),), "pssh": (TextOption(("*",)),),
+    "xdotool": (TextOption(("*",), r"^type\s+(.*)"),), "ip": (), "cpan": (), "dotenv": (TextOption(("-c",)),), "just": (TextOption(("-c", "--command")),), "pssh": (TextOption(("*",)),),
     "ansible": (TextOption(("-a", "--args")),), "salt": (TextOption(("*",)),), "pdsh": (TextOption(("*",)),), "wezterm": (),
 }  # fmt: skip
 

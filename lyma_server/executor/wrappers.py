@@ -117,9 +117,12 @@ def _env(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | Non
 
 
 def _sudo(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
-    rest = inner_command(WRAPPERS["sudo"], argv[1:], machine, world.fork())
+    inner = world.fork()
+    rest = inner_command(WRAPPERS["sudo"], argv[1:], machine, inner)
+    if folder := read_options(argv[1:], WRAPPERS["sudo"].values, permute=False).value("-D", "--chdir"):
+        inner.cwd = (world.locate(folder),)
     if rest:
-        return _execute(machine, world, rest)
+        return _execute(machine, inner, rest)
     wants_shell = any(word in ("-s", "-i", "--shell", "--login") for word in argv[1:])
     return _execute(machine, world, ("sh",)) if wants_shell else None
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attrs import define, frozen
 
 from lyma_server.executor.forks import FORK_BOMB
-from lyma_server.executor.languages.python_calls import CALLS, ENDLESS, METHODS, SPAWNS
+from lyma_server.executor.languages.python_calls import CALLS, ENDLESS, SPAWNS
+from lyma_server.executor.languages.python_methods import METHODS
 from lyma_server.executor.languages.python_values import Name, Place, Value, operate, subscript, text_of
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ import posixpath
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from lyma_server.executor.languages.python_values import Name, Place, Value, subscript, text_of
+from lyma_server.executor.languages.python_values import Name, Place, Value, text_of
 from lyma_server.executor.marks import DECODED, NETWORK, SOMETHING, STAR, activate, blur, is_known
 
 if TYPE_CHECKING:
     from lyma_server.executor.languages.python import Reader
 
 Call: TypeAlias = Callable[["Reader", list[Value], dict[str, Value]], Value]
-Method: TypeAlias = Callable[["Reader", Value, list[Value], dict[str, Value]], Value]
 
 REVERSE_SHELL = "reverse shell"
 """The program name under which the rules know a shell on a socket."""
@@ -26,7 +25,7 @@ ENDLESS = frozenset({"itertools.count", "itertools.repeat", "itertools.cycle", "
 _SHELL_NAMES = ("sh", "bash", "zsh", "dash", "ksh")
 
 
-def _first(arguments: list[Value]) -> str:
+def first_text(arguments: list[Value]) -> str:
     return text_of(arguments[0]) if arguments else ""
 
 
@@ -63,7 +62,7 @@ def _exec_list(skip: int) -> Call:
     return call
 
 
-def _command(*words: str) -> Call:
+def as_command(*words: str) -> Call:
     """A call that does what a command does to its arguments."""
 
     def call(reader: Reader, arguments: list[Value], named: dict[str, Value]) -> Value:
@@ -74,30 +73,30 @@ def _command(*words: str) -> Call:
     return call
 
 
-def _on_first(*words: str) -> Call:
+def on_first(*words: str) -> Call:
     def call(reader: Reader, arguments: list[Value], named: dict[str, Value]) -> Value:
         values = arguments or list(named.values())
-        reader.start(*words, _first(values))
+        reader.start(*words, first_text(values))
         return None
 
     return call
 
 
-def _chmod(reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
+def change_mode(reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
     mode = arguments[1] if len(arguments) > 1 else None
-    reader.start("chmod", f"{mode:o}" if isinstance(mode, int) else text_of(mode), _first(arguments))
+    reader.start("chmod", f"{mode:o}" if isinstance(mode, int) else text_of(mode), first_text(arguments))
     return None
 
 
 def _kill(reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
     signal = text_of(arguments[1]) if len(arguments) > 1 else "TERM"
-    reader.start("kill", f"-{signal}", "--", _first(arguments))
+    reader.start("kill", f"-{signal}", "--", first_text(arguments))
     return None
 
 
-def _open(reader: Reader, arguments: list[Value], named: dict[str, Value]) -> Value:
+def open_file(reader: Reader, arguments: list[Value], named: dict[str, Value]) -> Value:
     mode = text_of(arguments[1] if len(arguments) > 1 else named.get("mode", "r"))
-    path = _first(arguments) if arguments else text_of(named.get("file"))
+    path = first_text(arguments) if arguments else text_of(named.get("file"))
     writes = any(letter in mode for letter in "wax+")
     reader.start("tee" if writes else "cat", path)
     return Place(path)
@@ -110,7 +109,7 @@ def _evaluate(reader: Reader, arguments: list[Value], _named: dict[str, Value]) 
 
 
 def _module(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return Name(_first(arguments))
+    return Name(first_text(arguments))
 
 
 def _get_attribute(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
@@ -128,7 +127,7 @@ def expand_user(reader: Reader, path: str) -> str:
 
 
 def _text(change: Callable[[Reader, str], str]) -> Call:
-    return lambda reader, arguments, _named: change(reader, _first(arguments))
+    return lambda reader, arguments, _named: change(reader, first_text(arguments))
 
 
 def _variables(reader: Reader, path: str) -> str:
@@ -137,7 +136,7 @@ def _variables(reader: Reader, path: str) -> str:
     return re.sub(r"\$\{?(\w+)\}?", lambda match: (reader.world.get(match.group(1)) or ("",))[0], path)
 
 
-def _join(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
+def join_paths(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
     path = ""
     for part in map(text_of, arguments):
         path = part if part.startswith("/") or not path else f"{path.rstrip('/')}/{part}"
@@ -145,7 +144,7 @@ def _join(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> 
 
 
 def _environment(reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    values = reader.world.get(_first(arguments))
+    values = reader.world.get(first_text(arguments))
     if values is None:
         return arguments[1] if len(arguments) > 1 else None
     return values[0]
@@ -156,25 +155,25 @@ def _list_folder(_reader: Reader, _arguments: list[Value], _named: dict[str, Val
 
 
 def _scan(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return [Place(f"{(_first(arguments) or '.').rstrip('/')}/{STAR}")]
+    return [Place(f"{(first_text(arguments) or '.').rstrip('/')}/{STAR}")]
 
 
 def _glob(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return [activate(_first(arguments))]
+    return [activate(first_text(arguments))]
 
 
 def _walk(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    top = _first(arguments)
+    top = first_text(arguments)
     return [[place, [STAR], [STAR]] for place in (top, f"{top.rstrip('/')}/{STAR}")]
 
 
 def _path(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return Place(text_of(_join(_reader, arguments, {})) or ".")
+    return Place(text_of(join_paths(_reader, arguments, {})) or ".")
 
 
 def _decoded(convert: Callable[[str], bytes]) -> Call:
     def call(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-        text = _first(arguments)
+        text = first_text(arguments)
         if not is_known(text):
             return DECODED
         try:
@@ -186,7 +185,7 @@ def _decoded(convert: Callable[[str], bytes]) -> Call:
 
 
 def _codecs(_reader: Reader, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    text, name = _first(arguments), text_of(arguments[1]) if len(arguments) > 1 else "utf-8"
+    text, name = first_text(arguments), text_of(arguments[1]) if len(arguments) > 1 else "utf-8"
     if name.replace("_", "").lower() in ("rot13", "rot"):
         return codecs.decode(text, "rot13")
     convert = {"hex": bytes.fromhex, "base64": lambda plain: base64.b64decode(plain + "===")}.get(
@@ -238,6 +237,10 @@ def _connect(reader: Reader, _arguments: list[Value], _named: dict[str, Value]) 
     return None
 
 
+def _standard_input(reader: Reader, _arguments: list[Value], _named: dict[str, Value]) -> Value:
+    return "".join(reader.world.stdin)
+
+
 def _duplicate(reader: Reader, _arguments: list[Value], _named: dict[str, Value]) -> Value:
     reader.duplicates = True
     return None
@@ -262,21 +265,21 @@ CALLS: dict[str, Call] = {
     "os.posix_spawn": _exec_list(0), "os.posix_spawnp": _exec_list(0),
     "asyncio.create_subprocess_exec": lambda reader, arguments, _: _spawned(reader, list(arguments)),
     "sh.rm": lambda reader, arguments, _: _spawned(reader, ["rm", *arguments]),
-    "shutil.rmtree": _on_first("rm", "-rf", "--"), "send2trash.send2trash": _on_first("rm", "-rf", "--"), "os.remove": _on_first("rm", "-f", "--"),
-    "os.unlink": _on_first("rm", "-f", "--"), "os.rmdir": _on_first("rm", "-rf", "--"), "os.removedirs": _on_first("rm", "-rf", "--"),
-    "os.truncate": _on_first("tee"), "os.rename": _command("mv", "--"), "os.renames": _command("mv", "--"), "os.replace": _command("mv", "--"),
-    "shutil.move": _command("mv", "--"), "shutil.copy": _command("cp", "--"), "shutil.copy2": _command("cp", "--"),
-    "shutil.copyfile": _command("cp", "--"), "shutil.copytree": _command("cp", "-r", "--"), "os.symlink": _command("ln", "-s", "--"),
-    "os.link": _command("ln", "--"), "os.chmod": _chmod, "os.chown": _on_first("chown", "x", "--"), "os.kill": _kill, "os.killpg": _kill,
-    "open": _open, "io.open": _open, "codecs.open": _open, "exec": _evaluate, "eval": _evaluate, "compile": _same,
-    "os.open": lambda reader, arguments, _: _open(reader, [*arguments[:1], "r+" if len(arguments) > 1 else "r"], {}),
+    "shutil.rmtree": on_first("rm", "-rf", "--"), "send2trash.send2trash": on_first("rm", "-rf", "--"), "os.remove": on_first("rm", "-f", "--"),
+    "os.unlink": on_first("rm", "-f", "--"), "os.rmdir": on_first("rm", "-rf", "--"), "os.removedirs": on_first("rm", "-rf", "--"),
+    "os.truncate": on_first("tee"), "os.rename": as_command("mv", "--"), "os.renames": as_command("mv", "--"), "os.replace": as_command("mv", "--"),
+    "shutil.move": as_command("mv", "--"), "shutil.copy": as_command("cp", "--"), "shutil.copy2": as_command("cp", "--"),
+    "shutil.copyfile": as_command("cp", "--"), "shutil.copytree": as_command("cp", "-r", "--"), "os.symlink": as_command("ln", "-s", "--"),
+    "os.link": as_command("ln", "--"), "os.chmod": change_mode, "os.chown": on_first("chown", "x", "--"), "os.kill": _kill, "os.killpg": _kill,
+    "open": open_file, "io.open": open_file, "codecs.open": open_file, "exec": _evaluate, "eval": _evaluate, "compile": _same,
+    "os.open": lambda reader, arguments, _: open_file(reader, [*arguments[:1], "r+" if len(arguments) > 1 else "r"], {}),
     "__import__": _module, "importlib.import_module": _module, "getattr": _get_attribute,
     "os.path.expanduser": _text(expand_user), "os.path.expandvars": _text(_variables), "os.path.abspath": _text(lambda _, text: text),
     "os.path.realpath": _text(lambda _, text: text), "os.path.normpath": _text(lambda _, text: text),
     "os.path.dirname": _text(lambda _, text: posixpath.dirname(text)), "os.path.basename": _text(lambda _, text: posixpath.basename(text)),
-    "os.path.join": _join, "posixpath.join": _join, "os.getenv": _environment, "os.environ.get": _environment,
+    "os.path.join": join_paths, "posixpath.join": join_paths, "os.getenv": _environment, "os.environ.get": _environment,
     "os.getcwd": lambda reader, _a, _n: reader.world.cwd[0], "os.listdir": _list_folder, "os.scandir": _scan, "glob.glob": _glob,
-    "glob.iglob": _glob, "os.walk": _walk, "os.chdir": lambda reader, arguments, _: setattr(reader.world, "cwd", (reader.world.locate(_first(arguments)),)),
+    "glob.iglob": _glob, "os.walk": _walk, "os.chdir": lambda reader, arguments, _: setattr(reader.world, "cwd", (reader.world.locate(first_text(arguments)),)),
     "pathlib.Path": _path, "pathlib.PurePath": _path, "pathlib.PosixPath": _path, "pathlib.Path.home": lambda reader, _a, _n: Place(reader.world.home()[0]),
     "pathlib.Path.cwd": lambda reader, _a, _n: Place(reader.world.cwd[0]), "attribute os.sep": lambda _r, _a, _n: "/",
     "base64.b64decode": _decoded(lambda text: base64.b64decode(text + "===")), "base64.decodebytes": _decoded(lambda text: base64.b64decode(text + "===")),
@@ -286,110 +289,11 @@ CALLS: dict[str, Call] = {
     "codecs.decode": _codecs, "zlib.decompress": lambda _r, _a, _n: DECODED, "marshal.loads": lambda _r, _a, _n: DECODED,
     "chr": _characters, "str": lambda _r, arguments, _n: text_of(arguments[0]) if arguments else "", "bytes": _bytes, "bytearray": _bytes,
     "map": _map, "list": lambda reader, arguments, _: reader.items(arguments[0]) if arguments else [], "reversed": _reversed,
-    "tuple": _same, "sorted": _same, "set": _same, "iter": _same, "range": _range, "ord": lambda _r, arguments, _n: ord(_first(arguments)[:1] or " "),
-    "int": lambda _r, arguments, _n: int(_first(arguments)) if _first(arguments).isdecimal() else None,
+    "tuple": _same, "sorted": _same, "set": _same, "iter": _same, "range": _range, "ord": lambda _r, arguments, _n: ord(first_text(arguments)[:1] or " "),
+    "int": lambda _r, arguments, _n: int(first_text(arguments)) if first_text(arguments).isdecimal() else None,
+    "sys.stdin.read": _standard_input, "sys.stdin.readline": _standard_input, "sys.stdin.buffer.read": _standard_input, "input": _standard_input,
     "socket.socket": _connect, "os.dup2": _duplicate, "ctypes.CDLL": lambda _r, _a, _n: Name("os"), "ctypes.cdll.LoadLibrary": lambda _r, _a, _n: Name("os"),
     "dict": lambda _r, arguments, _n: arguments[0] if arguments else None,
-    "json.dumps": lambda _r, arguments, _n: text_of(arguments[0]) if arguments else None, "repr": lambda _r, arguments, _n: _first(arguments),
-    "Path": _path, "Path.home": lambda reader, _a, _n: Place(reader.world.home()[0]), "rmtree": _on_first("rm", "-rf", "--"),
-}  # fmt: skip
-
-
-def _string(change: Callable[[str, list[str]], str]) -> Method:
-    def method(_reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
-        if isinstance(owner, str | bytes | Place):
-            return change(text_of(owner), [text_of(argument) for argument in arguments])
-        return None
-
-    return method
-
-
-def _join_text(reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return text_of(owner).join(text_of(item) for item in reader.items(arguments[0])) if arguments else None
-
-
-def _format_text(_reader: Reader, owner: Value, arguments: list[Value], named: dict[str, Value]) -> Value:
-    import re
-
-    values = iter(arguments)
-
-    def fill(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name.isdecimal():
-            return text_of(subscript(arguments, int(name)))
-        return text_of(named.get(name)) if name else text_of(next(values, None))
-
-    return re.sub(r"\{(\w*)[^{}]*\}", fill, text_of(owner))
-
-
-def _split(_reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    separator = _first(arguments) or None
-    return list(text_of(owner).split(separator)) if isinstance(owner, str | bytes) else None
-
-
-def _on_place(call: Call) -> Method:
-    """A method of a path as the call that does the same."""
-
-    def method(reader: Reader, owner: Value, arguments: list[Value], named: dict[str, Value]) -> Value:
-        return call(reader, [owner, *arguments], named) if isinstance(owner, Place | str) else None
-
-    return method
-
-
-def _write_into(reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    """Text written to a file is remembered, since the file may be run."""
-    if isinstance(owner, Place):
-        reader.start("tee", owner.text)
-        reader.machine.save(reader.world, owner.text, (_first(arguments),))
-    return None
-
-
-def _find(_reader: Reader, owner: Value, arguments: list[Value], _named: dict[str, Value]) -> Value:
-    if not isinstance(owner, Place):
-        return None
-    from lyma_server.executor.searching import found_paths
-
-    pattern = _first(arguments)
-    return [
-        Place(path)
-        for path in found_paths(owner.text, None if pattern in ("*", "**", "**/*") else pattern)
-        if path != owner.text
-    ]
-
-
-def _iterate(_reader: Reader, owner: Value, _arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return [Place(f"{owner.text.rstrip('/')}/{STAR}")] if isinstance(owner, Place) else None
-
-
-def _contents(reader: Reader, owner: Value, _arguments: list[Value], _named: dict[str, Value]) -> Value:
-    """`.read()`: of a path its text, of a response what it is."""
-    if isinstance(owner, Place):
-        reader.start("cat", owner.text)
-        return (reader.world.read(owner.text) or (blur(""),))[0]
-    return owner
-
-
-def _owner(_reader: Reader, owner: Value, _arguments: list[Value], _named: dict[str, Value]) -> Value:
-    return owner
-
-
-def _connected(reader: Reader, _owner: Value, _arguments: list[Value], _named: dict[str, Value]) -> Value:
-    reader.connects = True
-    return None
-
-
-METHODS: dict[str, Method] = {
-    "join": _join_text, "format": _format_text, "split": _split, "encode": _owner, "decode": _owner, "strip": _owner, "resolve": _owner,
-    "absolute": _owner, "rstrip": _owner, "lstrip": _owner, "copy": _owner, "items": _owner, "values": _owner, "connect": _connected,
-    "lower": _string(lambda text, _: text.lower()), "upper": _string(lambda text, _: text.upper()),
-    "replace": lambda reader, owner, arguments, named: CALLS["os.rename"](reader, [owner, *arguments], named) if isinstance(owner, Place)
-    else _string(lambda text, words: text.replace(words[0], words[1]) if len(words) > 1 else text)(reader, owner, arguments, named),
-    "write": _write_into, "write_text": _write_into, "write_bytes": _write_into, "writelines": _write_into,
-    "rename": _on_place(_command("mv", "--")), "unlink": _on_place(_on_first("rm", "-f", "--")), "rmdir": _on_place(_on_first("rm", "-rf", "--")),
-    "rmtree": _on_place(_on_first("rm", "-rf", "--")),
-    "touch": _on_place(_on_first("touch")), "open": _on_place(_open), "read_text": _contents, "read_bytes": _contents, "read": _contents,
-    "chmod": _on_place(_chmod), "symlink_to": lambda reader, owner, arguments, _: reader.start("ln", "-s", "--", _first(arguments), text_of(owner)),
-    "glob": _find, "rglob": _find, "iterdir": _iterate, "expanduser": lambda reader, owner, _a, _n: Place(expand_user(reader, text_of(owner))),
-    "joinpath": lambda reader, owner, arguments, _: Place(text_of(_join(reader, [owner, *arguments], {}))),
-    "getvalue": _owner, "json": _owner, "readlines": _contents, "with_suffix": lambda _r, owner, _a, _n: Place(text_of(owner) + SOMETHING),
+    "json.dumps": lambda _r, arguments, _n: text_of(arguments[0]) if arguments else None, "repr": lambda _r, arguments, _n: first_text(arguments),
+    "Path": _path, "Path.home": lambda reader, _a, _n: Place(reader.world.home()[0]), "rmtree": on_first("rm", "-rf", "--"),
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lyma_server.executor.escapes import decode_ansi
 from lyma_server.executor.forks import FORK_BOMB
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
-from lyma_server.executor.marks import UNKNOWN, activate
+from lyma_server.executor.marks import ENVIRONMENT, UNKNOWN, activate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ _BOMB = re.compile(
     r"\bfork\b[\s(){};]*(?:\bwhile\b|\buntil\b)|\b(?:while|until|loop|for)\b[^;\n]{0,30}[\s({]*(?:;;[\s)]*)?[\s{(]*\b(?:pcntl_)?fork\b|while\s*\(\s*(?:1|true)\s*\)[^}]{0,80}\b(?:spawn|fork|exec)\w*\s*\("
 )
 _SOCKET = re.compile(
-    r"TCPSocket|IO::Socket|INET\b|net\.(?:connect|Socket|createConnection)|fsockopen|socket\.connect|socket\s*\(|stream_socket_client|Socket\.tcp"
+    r"TCPSocket|IO::Socket|INET\b|net\.(?:connect|Socket|createConnection)|fsockopen|socket\.connect|socket\s*\(|require\s*\(?\s*['\"]socket|:connect\s*\(|stream_socket_client|Socket\.tcp"
 )
 _SHELL_START = re.compile(r"^\s*(?:/usr)?(?:/bin/)?(?:ba|z|da|k)?sh\b(?!\s+-c\b|\S)")
 _EVALUATED = re.compile(
@@ -76,8 +76,10 @@ def read_script(machine: Machine, world: World, language: str, text: str) -> Non
     ready = _CWD.sub(f'"{cwd}"', _HOME.sub(f'"{home}"', text))
     if _BOMB.search(ready):
         machine.emit(world, (FORK_BOMB,))
-    if _EVALUATED.search(ready):
+    if _EVALUATED.search(ready) or (_EVALUATES.search(ready) and _FETCHES.search(ready)):
         machine.emit(world, (language, text), program=UNSEEN_PROGRAM)
+    if _WHOLE_ENVIRONMENT.search(ready) and _SENDS.search(ready):
+        machine.emit(world, ("curl", ENVIRONMENT))
     if language in ("tclsh", "wish", "osascript", "cmd"):
         _read_bare(machine, world, ready)
     _Script(machine, world, ready, language).read()
@@ -87,10 +89,20 @@ def _read_bare(machine: Machine, world: World, text: str) -> None:
     """Commands that stand without quotes (Tcl's `exec`), or in AppleScript's `do shell script`."""
     for command in re.findall(r"(?:^|[;\[\n])\s*(?:exec|file)\s+([^;\]\n]+)", text):
         machine.run_loose(world, re.sub(r"^delete\s+-force", "rm -rf", command))
+    for command in re.findall(r"do script\s+\"((?:[^\"\\]|\\.)*)\"", text):
+        machine.run_loose(world, decode_ansi(command))
     for command in re.findall(r"do shell script\s+\"((?:[^\"\\]|\\.)*)\"", text):
         machine.run_loose(world, decode_ansi(command))
 
 
+_EVALUATES = re.compile(r"\beval\s*[(]|\bnew Function\s*\(|\binstance_eval\b|\bload(?:string)?\s*\(|\.then\(\s*eval\b")
+_FETCHES = re.compile(
+    r"\bfetch\s*\(|\bhttps?\b['\"]?\)?\.(?:get|request)|\baxios\b|URI\.open|Net::HTTP|LWP::|HTTP::Tiny|file_get_contents\(['\"]http|curl_exec|XMLHttpRequest"
+)
+_SENDS = re.compile(_FETCHES.pattern + r"|net\.connect|TCPSocket|IO::Socket|fsockopen|sendBeacon|dns\.")
+_WHOLE_ENVIRONMENT = re.compile(
+    r"process\.env\b(?![.\[])|\bENV\.(?:to_h|inspect|to_a|map|each)\b|%ENV\b|\bgetenv\(\s*\)|\$_ENV\b(?!\[)|Deno\.env\.toObject"
+)
 _HIDDEN = {character: chr(1 + index) for index, character in enumerate("$@#`")}
 _SHOWN = {hidden: character for character, hidden in _HIDDEN.items()}
 

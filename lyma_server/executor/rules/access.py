@@ -60,7 +60,7 @@ ACCOUNT_COMMANDS: dict[str, str] = {
     "useradd": r"(?:-\w*u|--uid)[ =]?0\b|(?:^|\s)-\w*o\b|--non-unique|-G\s*\S*\b(?:sudo|wheel|root|admin)\b", "adduser": r"--uid[ =]0\b|\s(?:sudo|wheel|root|admin)$",
     "usermod": r"(?:-\w*u|--uid)[ =]?0\b|-\w*G\s*\S*\b(?:sudo|wheel|root|admin)\b|--groups[ =]\S*\b(?:sudo|wheel|root|admin)\b",
     "gpasswd": r"-a\s+\S+\s+(?:sudo|wheel|root|admin)\b", "chpasswd": r"", "newusers": r"", "passwd": r"(?:^|\s)(?:root|-d|--delete|--stdin)\b",
-    "pw": r"useradd.*-u\s*0", "dseditgroup": r"-a\s.*admin", "visudo": r"(?:^|\s)-f",
+    "pw": r"useradd.*-u\s*0", "dseditgroup": r"-a\s.*admin", "visudo": r"^(?!.*(?:-c|--check))",
 }  # fmt: skip
 
 
@@ -90,7 +90,9 @@ def opens_shell(case: Case) -> str | None:
     if not is_shell(case.program):
         return None
     networked = any(redirection.target.startswith(NETWORK_FILES) for redirection in invocation.redirections)
-    piped = invocation.piped and (not _CARRIERS.isdisjoint(invocation.feeds) or "-i" in case.arguments)
+    carried = not _CARRIERS.isdisjoint(invocation.feeds)
+    bare = not any(not word.startswith("-") for word in case.arguments)
+    piped = (carried and (invocation.piped or bare)) or (invocation.piped and "-i" in case.arguments)
     return invocation.shown if networked or piped else None
 
 
@@ -147,7 +149,9 @@ def sends_secret(case: Case) -> str | None:
             continue
         if any(case.places.in_homes(path, *_CREDENTIALS) for path in effect.paths):
             return show(effect.text)
-        if any(ENVIRONMENT in text for path in effect.paths for text in written.get(path, ())):
+        if "/proc/self/environ" in effect.paths or any(
+            ENVIRONMENT in text for path in effect.paths for text in written.get(path, ())
+        ):
             return "every environment variable"
     return None
 

@@ -6,7 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from lyma_server.executor.effects import RSYNC_VALUES
 from lyma_server.executor.marks import show
+from lyma_server.executor.options import read_options
 from lyma_server.executor.places import CREDENTIALS, SHARED_TREES, WORKSPACE, Places
 from lyma_server.executor.rules.base import Case, asks_for_help
 from lyma_server.executor.zones import ZoneTree, zone_of
@@ -67,7 +69,7 @@ def _visible(folder: str) -> set[str]:
 
 
 def _rehearses(case: Case) -> bool:
-    return any(re.fullmatch(r"--dry-run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in case.arguments)
+    return read_options(case.arguments, RSYNC_VALUES).has("-n", "--dry-run")
 
 
 def _wiped(effect: Effect, places: Places) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lyma_server.executor.forks import FORK_BOMB
-from lyma_server.executor.marks import OURSELVES, has_pattern, show
+from lyma_server.executor.marks import OURSELVES, STAR, has_pattern, show
 from lyma_server.executor.options import read_options
 from lyma_server.executor.paths import covers
 from lyma_server.executor.rules.base import Case, asks_for_help
@@ -14,7 +14,7 @@ from lyma_server.executor.wrapper_tables import WRAPPERS
 
 _DISK = re.compile(
     r"^/dev/(?:r?(?:sd|hd|vd|xvd)[a-z]+\d*|nvme\d.*|mmcblk\d.*|r?disk\d.*|mapper/(?!control).+|disk/.+|dm-\d+|md\d+.*|nbd\d+.*|zd\d+.*|sr\d+|"
-    r"mem|kmem|port|pmem\d.*|root|vg[\w-]*/.+|[\w-]*vg[\w-]*/.+|mtd\d.*)$"
+    r"mem|kmem|port|pmem\d.*|root|block/.+|vg[\w-]*/.+|[\w-]*vg[\w-]*/.+|mtd\d.*)$"
 )
 _DISK_NAMES = ("sda", "sda1", "nvme0n1", "vda", "disk0")
 
@@ -121,43 +121,30 @@ def _changes_table(case: Case) -> bool:
     )
 
 
-_POWER = frozenset(
-    {
-        "shutdown",
-        "reboot",
-        "halt",
-        "poweroff",
-        "telinit",
-        "systemctl",
-        "loginctl",
-        "init",
-        "kexec",
-        "pm-suspend",
-        "pm-hibernate",
-    }
+_RUNLEVEL = r"^[0-6sSqQuU](?:\s|$)"
+_STATE = (
+    r"^(?:-\S+\s+)*(?:poweroff|reboot|soft-reboot|halt|kexec|suspend(?:-then-hibernate)?|hibernate|hybrid-sleep|rescue|emergency|exit|default"
+    r"|isolate\s+\S+|start\s+(?:poweroff|reboot|halt|rescue|emergency|shutdown)\.target)(?:\s|$)"
 )
-_POWER_WORDS = re.compile(
-    r"^(?:(?:-\S+\s+)*(?:poweroff|reboot|soft-reboot|halt|kexec|suspend\S*|hibernate|hybrid-sleep|rescue|emergency|exit|default"
-    r"|isolate\s+\S+|start\s+(?:poweroff|reboot|halt|rescue|emergency|shutdown)\.target))(?:\s|$)"
-)
+_CALL = r"\b(?:PowerOff|Reboot|Halt|KExec|Suspend|Hibernate)\b"
+POWER_COMMANDS: dict[str, str] = {
+    "shutdown": r"^(?!.*(?:^|\s)(?:-c|--show)\b)(?![/-]\?$)", "reboot": "", "halt": "", "poweroff": "", "pm-suspend": "", "pm-hibernate": "",
+    "init": _RUNLEVEL, "telinit": _RUNLEVEL, "systemctl": _STATE, "loginctl": _STATE, "kexec": r"(?:^|\s)(?:-e|--exec)\b",
+    "rtcwake": r"-m\s*(?:off|disk|mem)", "ipmitool": r"\bpower\s+(?:off|cycle|reset|soft)|\bmc\s+reset", "dbus-send": _CALL, "busctl": _CALL,
+    "gdbus": _CALL, "qdbus": _CALL,
+}  # fmt: skip
+"""Programs that end or restart the machine, with the arguments that make them do it."""
 
 
 def ends_machine(case: Case) -> str | None:
     """Power off, restart, or leave the running system."""
-    name, words = case.program, case.words
-    if name not in _POWER or asks_for_help(case):
+    pattern = POWER_COMMANDS.get(case.program)
+    if pattern is None or asks_for_help(case):
         return None
-    if name == "shutdown":
-        return None if re.search(r"(?:^|\s)(?:-c|--show)\b", words) or words in ("/?", "-?") else case.invocation.shown
-    if name in ("init", "telinit"):
-        return case.invocation.shown if re.match(r"^[0-6sSqQuU](?:\s|$)", words) else None
-    if name in ("systemctl", "loginctl"):
-        return case.invocation.shown if _POWER_WORDS.match(words) else None
-    if name == "kexec":
-        return case.invocation.shown if "-e" in case.arguments or "--exec" in case.arguments else None
-    return case.invocation.shown
+    return case.invocation.shown if re.search(pattern, case.words) else None
 
 
+_SWITCH = re.compile(r"^/proc/sysrq-trigger$|^/sys/power/(?:state|disk)$|^/dev/watchdog\d*$|^/sys/kernel/.*/reboot$")
 _SIGNALS = re.compile(r"^-(?:\d+|[A-Z][A-Z0-9]*|s|n|l|L)$")
 
 
@@ -183,7 +170,8 @@ def _kill_target(case: Case, words: list[str]) -> str | None:
     targets = [word for word in words if word != "--"]
     if case.arguments[:1] == ("-0",) or case.arguments[:2] == ("-s", "0"):
         return None
-    return case.invocation.shown if any(word in ("1", "-1", "0x1", "-0x1") for word in targets) else None
+    everyone = any(word in ("1", "-1", "0x1", "-0x1") or STAR in word for word in targets)
+    return case.invocation.shown if everyone else None
 
 
 def _broad_kill(case: Case) -> str | None:
@@ -202,10 +190,9 @@ def _broad_kill(case: Case) -> str | None:
 
 
 def magic_key(case: Case) -> str | None:
-    """The kernel's own emergency keys."""
-    paths = ("/proc/sysrq-trigger", "/proc/sys/kernel/sysrq")
+    """The kernel's own switches: emergency keys, sleep, the watchdog."""
     for effect in case.effects:
-        if effect.kind in ("write", "append") and any(path in paths[:1] for path in effect.paths):
+        if effect.kind in ("write", "append") and any(map(_SWITCH.match, effect.paths)):
             return show(effect.text)
     return None
 
@@ -218,7 +205,7 @@ GUARD_COMMANDS: dict[str, str] = {
     "nft": r"^(?:-\S+\s+)*(?:flush\s+ruleset|delete\s+table)", "pfctl": r"(?:^|\s)-\w*[dF]", "firewall-cmd": r"--(?:panic-on|set-default-zone=trusted)",
     "systemctl": rf"^(?:-\S+\s+)*(?:stop|disable|mask|kill)\s+(?:-\S+\s+)*(?:\S+\s+)*{_GUARDS}(?:\.\w+)?(?:\s|$)",
     "service": rf"^{_GUARDS}\s+stop", "rc-service": rf"^{_GUARDS}\s+stop", "update-rc.d": rf"^(?:-f\s+)?{_GUARDS}\s+(?:disable|remove)",
-    "chkconfig": rf"^{_GUARDS}\s+off", "setenforce": r"^(?:0|permissive)\b", "auditctl": r"(?:^|\s)(?:-e\s*0|-D)(?:\s|$)",
+    "chkconfig": rf"^{_GUARDS}\s+off", "setenforce": r"(?i)^(?:0|permissive)\b", "auditctl": r"(?:^|\s)(?:-e\s*0|-D)(?:\s|$)",
     "aa-teardown": r"", "aa-disable": r"\S", "aa-complain": r"\S", "netsh": r"(?i)firewall.*(?:off|disable)", "spctl": r"--(?:master|global)-disable",
     "csrutil": r"^disable", "sysctl": r"kernel\.(?:sysrq|panic|modules_disabled)\s*=", "Set-MpPreference": r"(?i)disable",
     "esetcli": r"", "tmutil": r"^(?:disable|delete)", "vssadmin": r"(?i)^delete", "bcdedit": r"\S", "wbadmin": r"(?i)^delete",
@@ -240,7 +227,7 @@ def drops_crontab(case: Case) -> str | None:
     options = read_options(case.arguments, ("-u",))
     if options.has("-r") or "/dev/null" in options.operands:
         return case.invocation.shown
-    empty = options.operands == ("-",) and case.invocation.stdin == ("",)
+    empty = options.operands == ("-",) and not any(text.strip() for text in case.invocation.stdin)
     return case.invocation.shown if empty else None
 
 

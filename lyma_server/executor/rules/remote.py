@@ -9,10 +9,10 @@ from lyma_server.executor.options import read_options
 from lyma_server.executor.rules.base import Case, only_tries
 
 REMOTE_COMMANDS: dict[str, str] = {
-    "terraform": r"^(?:-chdir=\S+\s+)?(?:destroy|apply\s.*-destroy|state\s+rm|workspace\s+delete)\b", "tofu": r"^(?:-chdir=\S+\s+)?(?:destroy|apply\s.*-destroy|state\s+rm)\b",
+    "terraform": r"^(?:-chdir=\S+\s+)?(?:destroy|apply\s.*-destroy)\b", "tofu": r"^(?:-chdir=\S+\s+)?(?:destroy|apply\s.*-destroy)\b",
     "terragrunt": r"\bdestroy\b(?!.*-help)", "pulumi": r"^(?:destroy|down|stack\s+rm)\b", "cdk": r"^destroy\b", "cdktf": r"^destroy\b", "sst": r"^remove\b",
     "serverless": r"^remove\b", "sls": r"^remove\b", "sam": r"^delete\b", "eksctl": r"^delete\b", "kops": r"^delete\b.*--yes", "eb": r"^terminate\b", "copilot": r"\bdelete\b",
-    "amplify": r"^delete\b", "aws": r"\b(?:delete|terminate|purge|deregister|destroy)-\S+|\bs3\s+rb\b|\bschedule-key-deletion\b",
+    "amplify": r"^delete\b", "aws": r"(?<!batch-)\b(?:delete|terminate|purge|deregister|destroy)-(?!(?:object|item|message|message-batch|tags)\b(?!s))\S+|\bs3\s+rb\b|\bschedule-key-deletion\b",
     "gcloud": r"\b(?:delete|purge|destroy)\b|\bprojects\s+delete\b", "gsutil": r"\brb\b",
     "bq": r"\brm\b", "az": r"\b(?:delete|purge|delete-batch)\b", "doctl": r"\b(?:delete|rm|remove|destroy)\b", "hcloud": r"\bdelete\b", "linode-cli": r"\bdelete\b|-delete\b", "scw": r"\b(?:delete|terminate)\b",
     "oci": r"\b(?:delete|terminate)\b", "ibmcloud": r"-delete\b|\bdelete\b|-rm\b", "vultr-cli": r"\bdelete\b", "openstack": r"\b(?:delete|purge)\b", "civo": r"\b(?:delete|remove)\b",
@@ -24,9 +24,9 @@ REMOTE_COMMANDS: dict[str, str] = {
     "kubectl": r"^(?:-\S+(?:\s+[^-\s]\S*)?\s+)*delete\s+(?:.*\s)?(?:ns|namespaces?|pvc?|persistentvolumeclaims?|persistentvolumes?|nodes?|crds?|customresourcedefinitions?|clusterroles?|sc|storageclass\w*)(?:[/\s]|$)"
     r"|\bdelete\b.*(?:--all\b|\s-A\b|--all-namespaces)", "oc": r"\bdelete\s+(?:project|ns|namespace|pvc?)\b|\bdelete\b.*--all\b", "helm": r"\b(?:uninstall|delete)\b.*--all\b",
     "s3cmd": r"\brb\b", "mc": r"\brb\b",
-    "b2": r"\bdelete-bucket\b|\brm\b.*-r\b|bucket\s+delete", "vault": r"\b(?:secrets\s+disable|kv\s+(?:destroy|metadata\s+delete)|operator\s+seal)\b", "consul": r"\bkv\s+delete\s.*-recurse|\bleave\b",
-    "etcdctl": r"\bdel\b.*(?:--prefix|--from-key)", "kafka-topics": r"--delete\b", "kafka-topics.sh": r"--delete\b", "rabbitmqctl": r"^(?:reset|force_reset|delete_vhost|purge_queue)\b",
-    "nomad": r"\bsystem\s+gc\b|\bstop\b.*-purge|\bnamespace\s+delete\b", "velero": r"\bdelete\b", "argocd": r"\bdelete\b", "restic": r"\bforget\b.*--prune.*--keep-last\s+0|\bforget\b.*--unsafe",
+    "b2": r"\bdelete-bucket\b|\brm\b.*-r\b|bucket\s+delete", "vault": r"\b(?:secrets\s+disable|kv\s+(?:destroy|metadata\s+delete)|operator\s+seal)\b", "consul": r"\bkv\s+delete\s.*-recurse",
+    "etcdctl": r"\bdel\b.*(?:--prefix|--from-key)", "kafka-topics": r"^(?!.*(?:localhost|127\.)).*--delete\b", "kafka-topics.sh": r"^(?!.*(?:localhost|127\.)).*--delete\b",
+    "nomad": r"\bstop\b.*-purge|\bnamespace\s+delete\b", "velero": r"\bdelete\b", "argocd": r"\bdelete\b", "restic": r"\bforget\b.*--prune.*--keep-last\s+0|\bforget\b.*--unsafe",
     "borg": r"^delete\b", "proxmox-backup-client": r"\bforget\b", "virsh": r"\b(?:undefine\b.*--remove-all-storage|vol-delete|pool-delete)", "multipass": r"\bdelete\b.*--all|\bpurge\b",
     "vagrant": r"\bglobal-destroy\b", "packer": r"^$(?=x)",
 }  # fmt: skip
@@ -114,11 +114,16 @@ def resets_production(case: Case) -> str | None:
         for value in variables.get(name, ())
     )
     destroys = re.search(
-        r"\bdb:(?:drop|reset|purge|schema:load|truncate_all|wipe)\b|\bmigrate(?::|\s+)(?:fresh|reset)\b|\becto\.(?:drop|reset)\b|\bflush\b.*--no-?input",
+        r"\bdb:(?:drop|reset|purge|schema:load|truncate_all|wipe)\b|\bmigrate(?::|\s+)(?:fresh|reset)\b|\bdb\s+push\b.*--force-reset|\becto\.(?:drop|reset)\b|\bflush\b.*--no-?input",
         case.words,
     )
     production = production or bool(re.search(r"(?:RAILS_ENV|APP_ENV|--env|--environment)[= ]prod", case.words))
-    return case.invocation.shown if production and destroys else None
+    remote = any(
+        (match := _URL.match(value)) and not _LOCAL.match(match.group("host"))
+        for name in ("DATABASE_URL", "MONGO_URL", "REDIS_URL")
+        for value in variables.get(name, ())
+    )
+    return case.invocation.shown if destroys and (production or remote or case.program == "heroku") else None
 
 
 _ENGINES = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
@@ -147,4 +152,5 @@ def deletes_by_request(case: Case) -> str | None:
     if case.program not in ("curl", "http", "https", "xh", "wget"):
         return None
     deletes = re.search(r"(?:-X|--request|--method)[ =]?DELETE\b|^(?:-\S+\s+)*DELETE\s", case.words)
-    return case.invocation.shown if deletes and _CLOUD_HOSTS.search(case.words) else None
+    search = re.search(r"https?://(?!localhost|127\.)[^/\s:]+:9200/", case.words)
+    return case.invocation.shown if deletes and (search or _CLOUD_HOSTS.search(case.words)) else None
