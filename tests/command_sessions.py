@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -39,3 +40,12 @@ def commands_in(home: Path, *, environment: dict[str, str] | None = None, **mann
     return Commands(
         Ground(workspace=home / "work", user_home=home, lyma_homes=(home / ".lyma",), **ground), Manner(given, **manner)
     )
+
+
+UNSEEN = "python3 -c 'import json, subprocess, sys; subprocess.run(json.load(open(sys.argv[1])))' words; echo went on"
+"""Runs the words in a file of data: only when they are executed can anybody see them."""
+
+
+def hide_words(home: Path, *words: str) -> None:
+    """Put the words that UNSEEN runs into the workspace."""
+    (home / "work/words").write_text(json.dumps(words))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BOOT: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from lyma_server.{module} import main; main({words})"
-SUPERVISOR: Final = ("-I", "-B", "-c", BOOT.format(module="executor.supervisor", words=""))
+SUPERVISOR: Final = ("-I", "-c", BOOT.format(module="executor.supervisor", words=""))
 KEEPER: Final = ("-I", "-S", "-B", "-c", BOOT.format(module="isolation.keeper", words="sys.argv[1:]"))
 
 START_S: Final = 15
@@ -55,15 +55,16 @@ class Process:
 
 
 class Enclosure:
-    """Made by `open_enclosure`. `guard` is "on", or the name of the error that keeps it off."""
+    """Made by `new_enclosure`. `guard` is "on", or the name of the error that keeps it off."""
 
-    def __init__(
-        self, supervisor: Child, control: socket.socket, orders: socket.socket, reports: socket.socket
-    ) -> None:
+    def __init__(self, supervisor: Child, control: socket.socket) -> None:
         self.guard = ""
         self.closed = False
         self._supervisor = supervisor
-        self._control, self._orders, self._reports = control, orders, reports
+        self._control = control
+        self._orders, self._its_orders = socket.socketpair()
+        self._reports, self._its_reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._orders.settimeout(START_S)
         self._loop = asyncio.get_running_loop()
         self._splitter = frames.Splitter()
         self._processes: dict[int, Process] = {}
@@ -71,10 +72,17 @@ class Enclosure:
         self._sending = asyncio.Lock()
         self._numbers = 0
         self._loop.add_reader(control, self._hear_supervisor)
-        self._loop.add_reader(reports, self._hear_keeper)
+        self._loop.add_reader(self._reports, self._hear_keeper)
 
-    async def ready(self) -> None:
-        """Wait until commands can be started. Raises MaskUnavailable where the sandbox does not come up."""
+    async def open(self, confined: Sequence[str], place: Place, reach: Reach | None = None) -> None:
+        """Start the sandbox. `confined` are the words that start a program inside, `reach` says which sockets must be hidden
+        that appear later. Raises MaskUnavailable where it does not come up.
+        """
+        keeper = [sys.executable, *KEEPER, str(ROOT)]
+        watched = None if reach is None else reach.to_json()
+        order = {"place": asdict(place), "sandbox": list(confined), "keeper": keeper, "reach": watched}
+        with self._its_orders, self._its_reports, suppress(OSError):  # where it is gone, that is heard below
+            frames.send(self._control, order, (self._its_orders.fileno(), self._its_reports.fileno()))
         try:
             async with asyncio.timeout(START_S):
                 self.guard = await self._ready
@@ -187,39 +195,23 @@ class Enclosure:
             self._ready.exception()
         for channel in (self._control, self._reports):
             self._loop.remove_reader(channel)
-        for channel in (self._control, self._orders, self._reports):
+        for channel in (self._control, self._orders, self._reports, self._its_orders, self._its_reports):
             channel.close()
         for process in list(self._processes.values()):
             self._end(process, -9)
 
 
-async def open_enclosure(confined: Sequence[str], place: Place, reach: Reach | None = None) -> Enclosure:
-    """Start a sandbox. `confined` are the words that start a program inside, `reach` says which sockets must be hidden that
-    appear later. Raises MaskUnavailable, HelperFailed.
-    """
+def new_enclosure() -> Enclosure:
+    """Start the supervisor; the sandbox comes with `open`. Raises HelperFailed."""
     control, its_control = socket.socketpair()
-    orders, its_orders = socket.socketpair()
-    reports, its_reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with its_control, its_orders, its_reports:
+    with its_control:
         words = [sys.executable, *SUPERVISOR, str(ROOT), str(its_control.fileno())]
         try:
             child = start_child(words, env={}, cwd="/", stdin_pipe=False, pass_fds=[its_control.fileno()])
         except BaseException:
-            for each in (control, orders, reports):
-                each.close()
+            control.close()
             raise
-        keeper = [sys.executable, *KEEPER, str(ROOT)]
-        watched = None if reach is None else reach.to_json()
-        order = {"place": asdict(place), "sandbox": list(confined), "keeper": keeper, "reach": watched}
-        frames.send(control, order, (its_orders.fileno(), its_reports.fileno()))
-    orders.settimeout(START_S)
-    enclosure = Enclosure(child, control, orders, reports)
-    try:
-        await enclosure.ready()
-    except BaseException:
-        await enclosure.close()
-        raise
-    return enclosure
+    return Enclosure(child, control)
 
 
 def _settle(future: asyncio.Future[Any], value: object) -> None:

@@ -48,8 +48,12 @@ async def fence_for(ground: Ground) -> Fence:
     Raises MaskUnavailable, with the remedy, where Lyma's home cannot be kept from commands; ConfigError for a folder that
     may not be writable.
     """
-    confinement = await asyncio.to_thread(_confinement, ground)
-    means = await probe()
+    probing = asyncio.ensure_future(probe())
+    try:
+        confinement = await asyncio.to_thread(_confinement, ground)
+        means = await probing
+    finally:
+        probing.cancel()
     fence = enclose(means, confinement)
     await prove_mask(fence.words, confinement)
     if means.tier != "bwrap":

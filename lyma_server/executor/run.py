@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from attrs import define, field, frozen
 
 from lyma_server.errors import CommandForbidden, MaskUnavailable, ToolError
-from lyma_server.executor.enclosure import Enclosure, Process, open_enclosure
+from lyma_server.executor.enclosure import Enclosure, Process, new_enclosure
 from lyma_server.executor.ground import Ground, fence_for
 from lyma_server.executor.output import HeadAndTail, Reader
 from lyma_server.executor.verdict import judge
@@ -205,11 +205,19 @@ class Commands:
     async def _fresh(self) -> tuple[Fence, Enclosure]:
         """A new sandbox. What was surveyed may be gone a moment later, such as another program's socket: then once more."""
         try:
-            fence = await fence_for(self.ground)
-            return fence, await open_enclosure(fence.words, self.ground.place, fence.reach)
+            return await self._begin()
         except MaskUnavailable:
+            return await self._begin()
+
+    async def _begin(self) -> tuple[Fence, Enclosure]:
+        enclosure = new_enclosure()  # it takes a moment, in which the fence is made and proven
+        try:
             fence = await fence_for(self.ground)
-            return fence, await open_enclosure(fence.words, self.ground.place, fence.reach)
+            await enclosure.open(fence.words, self.ground.place, fence.reach)
+        except BaseException:
+            await enclosure.close()
+            raise
+        return fence, enclosure
 
     def _folder(self, folder: Path | None) -> Path:
         path = self.ground.workspace if folder is None else self.ground.workspace / folder

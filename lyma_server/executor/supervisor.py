@@ -57,8 +57,8 @@ def main() -> None:
     os.close(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which then asks us
     with suppress(EOFError, ConnectionError):
+        supervisor = Supervisor(control, Identities())
         order, sockets = frames.receive(control)
-        supervisor = Supervisor(control)
         try:
             supervisor.open(order, tuple(sockets))
             supervisor.serve()
@@ -73,6 +73,7 @@ class Supervisor:
     """Everything of one session. `stops` holds by command when it must be killed; `keeper` is its process number."""
 
     control: socket.socket
+    identities: Identities
     stops: dict[int, float] = field(factory=dict)
     guard: Guard | None = None
     sandbox: Process | None = None
@@ -93,7 +94,7 @@ class Supervisor:
         theirs.close()
         self.keeper, said, listeners = _hear_keeper(ours)
         if listeners:
-            judge = ExecJudge(Place(**order["place"]), Identities())
+            judge = ExecJudge(Place(**order["place"]), self.identities)
             self.guard = Guard(listeners[0], judge, self._tell_refusal)
         if order["reach"] is not None:
             self.watch = Watch(self.keeper, Reach.from_json(order["reach"]), sleepless=self.guard is None)

@@ -18,7 +18,8 @@ def send(channel: socket.socket, message: Any, descriptors: tuple[int, ...] = ()
     body = json.dumps(message).encode()
     frame = LENGTH.pack(len(body)) + body
     sent = socket.send_fds(channel, [frame], list(descriptors)) if descriptors else 0
-    channel.sendall(memoryview(frame)[sent:])
+    if rest := memoryview(frame)[sent:]:  # to send nothing would fail where the other side has read all and left
+        channel.sendall(rest)
 
 
 def receive(channel: socket.socket) -> tuple[Any, list[int]]:

@@ -16,7 +16,7 @@ from lyma_server.isolation import kernel, probe
 from lyma_server.protocol.events import ItemDelta, Notice
 from lyma_server.protocol.items import CommandOutputItem, ToolResultItem
 from lyma_server.router.chat import ToolCall
-from tests.command_sessions import commands_in, throwaway_home
+from tests.command_sessions import UNSEEN, commands_in, hide_words, throwaway_home
 from tests.fakes import KEY, Desk, FakeWorkspace, answer
 
 pytestmark = [
@@ -102,8 +102,8 @@ async def test_a_forbidden_command_tells_the_model_what_to_do_instead(desk, home
 
 
 async def test_what_the_guard_refuses_is_told_with_its_rule(desk, home):
-    (home / "work/go").write_text(f"env rm -rf {home}\n")
-    ask = desk(call("run_command", command="sh go"))
+    hide_words(home, "rm", "-rf", str(home))
+    ask = desk(call("run_command", command=UNSEEN))
     await ask.ask()
     ((_, text),) = ask.told
     assert "Refused as it was to be executed (fs-wipe)" in text

@@ -61,6 +61,7 @@ class World:
         """Make the home anew, with a sentinel and a folder that may be removed."""
         shutil.rmtree(self.base / "home", ignore_errors=True)
         (self.work / "build").mkdir(parents=True)
+        (self.work / "kept").touch()  # to remove all that is in the workspace is forbidden too
         (self.home / "sentinel").touch()
         (self.home / ".lyma").mkdir()
         if self.plain:
@@ -86,7 +87,9 @@ class World:
         monkeypatch.setattr(enclosure.sys, "executable", self.python)
         words = self.words()
         place = Place(str(self.home), str(self.work), str(self.home / ".lyma"))
-        return await enclosure.open_enclosure([words[0], "--as-pid-1", *words[1:]], place)
+        inside = enclosure.new_enclosure()
+        await inside.open([words[0], "--as-pid-1", *words[1:]], place)
+        return inside
 
     async def unguarded(self, text: str) -> str:
         """The same without a guard."""

@@ -82,3 +82,20 @@ def test_pieces_are_put_together(messages, data):
         each for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True) for each in splitter.feed(raw[start:end])
     ]
     assert found == messages
+
+
+def test_who_has_read_all_may_leave_before_we_look(pair, monkeypatch):
+    """The last word goes out whole; that the other side is gone by then is no failure."""
+    ours, theirs = pair
+    send_fds = socket.send_fds
+
+    def and_leave(*arguments):
+        sent = send_fds(*arguments)
+        theirs.close()
+        return sent
+
+    monkeypatch.setattr(socket, "send_fds", and_leave)
+    reading, writing = os.pipe()
+    frames.send(ours, "last", (writing,))
+    os.close(reading)
+    os.close(writing)
