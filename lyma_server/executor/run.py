@@ -167,6 +167,16 @@ class Commands:
                 instead=verdict.instead,
             )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its sandbox is there."""
+        return self._enclosure is not None and not self._enclosure.closed
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything runs in it, or is about to."""
+        return self._opening.locked() or any(command.leaves_processes for command in self._listed)
+
     def listed(self) -> tuple[Command, ...]:
         """Background commands, and others that left something running; the latest last."""
         return tuple(self._listed_now())

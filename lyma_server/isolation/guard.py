@@ -88,6 +88,8 @@ class Guard:
                 requests = read_requests(notification, stack)
             except OSError as error:
                 seccomp.answer(self.listener, notification, error.errno or errno.EFAULT)
+            except Exception:  # noqa: BLE001 - whatever was handed to the kernel, we go on and it does not run
+                seccomp.answer(self.listener, notification, errno.EPERM)
             else:
                 self._decide(notification, requests)
 

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from lyma_server.errors import CommandForbidden, ToolError
-from lyma_server.executor import enclosure, ground
+from lyma_server.executor import enclosure, ground, sessions
 from lyma_server.isolation import kernel, probe
 from tests.command_sessions import UNSEEN, commands_in, hide_words, throwaway_home
 
@@ -321,3 +321,44 @@ async def test_a_socket_that_vanishes_while_the_sandbox_starts_hinders_nothing(h
     finally:
         await commands.close()
     assert len(asked) == {"bwrap": 2, "landlock": 1}[tier]
+
+
+NONSENSE = """
+import ctypes, itertools
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.argtypes = [ctypes.c_long] + [ctypes.c_ulong] * 5
+odd = [0, 1, 7, 0xfff, 1 << 47, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, id(libc), ctypes.addressof(ctypes.create_string_buffer(b"/bin/true" * 2000))]
+numbers = {"x86_64": (59, 322), "aarch64": (221, 281)}[__import__("os").uname().machine]
+for a, b in itertools.product(odd, odd):
+    libc.syscall(numbers[0], a, b, 0, 0, 0)
+    for c in odd[:8]:
+        libc.syscall(numbers[1], a, b, c, 0, c)
+print("survived")
+"""
+
+
+async def test_nonsense_handed_to_the_kernel_neither_ends_nor_passes_the_guard(commands, home):
+    (home / "work/nonsense.py").write_text(NONSENSE)
+    assert (await commands.run("python3 nonsense.py")).output.text() == "survived\n"
+    assert (await commands.run("/bin/echo fine")).output.text() == "fine\n"
+    assert not any("sandbox" in notice for notice in commands.notices)
+
+
+async def test_only_so_many_idle_sandboxes_stay(home, monkeypatch):
+    monkeypatch.setattr(sessions, "MOST_OPEN", 2)
+    known = sessions.CommandSessions(lambda _: commands_in(home))
+    try:
+        busy = known.of("busy", home)
+        await busy.start("sleep 987.08", background=True)
+        for name in ("a", "b", "c"):
+            assert (await known.of(name, home).run("echo ran")).output.text() == "ran\n"
+        async with asyncio.timeout(5):
+            while sum(each.is_open for each in known._known.values()) > 2:
+                await asyncio.sleep(0.01)
+        assert busy.is_open
+        assert not known.of("a", home).is_open
+        assert (await known.of("a", home).run("echo again")).output.text() == "again\n"
+        assert len(running("987.08")) > 0
+    finally:
+        await known.close()
+    assert running("987.08") == []
