@@ -34,7 +34,6 @@ from lyma_server.isolation.launch import HelperFailed, collect, launch, open_exi
 from lyma_server.isolation.unix_sockets import Reach
 
 if TYPE_CHECKING:
-    from lyma_server.isolation.exec_request import ExecRequest
     from lyma_server.isolation.launch import Process
 
 GRACE_S: Final = 0.5
@@ -162,9 +161,9 @@ class Supervisor:
             poll.unregister(guard.listener)
         guard.look_again()
 
-    def _tell_refusal(self, request: ExecRequest, refusal: Refusal) -> None:
+    def _tell_refusal(self, pid: int, refusal: Refusal) -> None:
         """Before the process learns of it, so that the server knows before the command can end."""
-        command = self._command_of(request.pid)
+        command = self._command_of(pid)
         self.told[command] += 1
         if self.told[command] <= MOST_TOLD:
             frames.send(self.control, {"refused": asdict(refusal), "command": command})

@@ -25,6 +25,10 @@ SCRIPTS_IN_SCRIPTS: Final = 5
 """The kernel follows so many interpreters that are scripts themselves."""
 
 
+class HiddenProcess(PermissionError):
+    """A process that made itself unreadable (PR_SET_DUMPABLE), where we have no right to look all the same."""
+
+
 @frozen
 class ExecRequest:
     """What is about to run. `pid` is the thread that asks; `path` is as it names the program, `cwd` its folder.
@@ -49,14 +53,17 @@ class ExecRequest:
 def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequest]:
     """What the waiting process asks for: the program, and after it the interpreter where that is a script.
 
-    The descriptors belong to `stack`. Raises OSError as the call itself would, such as ENOENT for no such file: a search
-    along PATH asks once for each folder, and those that do not hold the program end here.
+    The descriptors belong to `stack`. Raises HiddenProcess, and OSError as the call itself would, such as ENOENT for no such
+    file: a search along PATH asks once for each folder, and those that do not hold the program end here.
     """
     pid, call = notification.pid, _call(notification)
-    memory = _open(f"/proc/{pid}/mem", os.O_RDONLY, stack)
+    try:
+        memory = _open(f"/proc/{pid}/mem", os.O_RDONLY, stack)
+        root = _open(f"/proc/{pid}/root", os.O_PATH, stack)
+        cwd = _folder_of(pid)
+    except PermissionError:
+        raise HiddenProcess from None
     path = read_string(memory, call.path_at)
-    root = _open(f"/proc/{pid}/root", os.O_PATH, stack)
-    cwd = _folder_of(pid)
     if path:
         file = _open_seen(root, path, call.folder_of(pid, cwd), call.base(pid), stack)
     elif call.flags & AT_EMPTY_PATH:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from attrs import evolve, frozen
 
 from lyma_server.isolation import seccomp
-from lyma_server.isolation.exec_request import ExecRequest, head_of, read_requests
+from lyma_server.isolation.exec_request import ExecRequest, HiddenProcess, head_of, read_requests
 from lyma_server.isolation.memory import link_target
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ class Refusal:
     instead: str
 
 
+UNREADABLE: Final = Refusal(
+    "unreadable",
+    "",
+    "It was started by a program that keeps its memory from being read, so it could not be judged.",
+    "Start it from a program that does not hide its memory.",
+)
+
 Judge: TypeAlias = Callable[[ExecRequest], Refusal | None]
 """None to let it run."""
 
@@ -67,7 +74,7 @@ class _Look:
 class Guard:
     """Answers for one listener. Whoever owns it waits until `listener` is readable and then calls `serve`."""
 
-    def __init__(self, listener: int, judge: Judge, on_refusal: Callable[[ExecRequest, Refusal], None]) -> None:
+    def __init__(self, listener: int, judge: Judge, on_refusal: Callable[[int, Refusal], None]) -> None:
         self.listener = listener
         self._judge = judge
         self._on_refusal = on_refusal
@@ -86,6 +93,9 @@ class Guard:
         with ExitStack() as stack:
             try:
                 requests = read_requests(notification, stack)
+            except HiddenProcess:
+                seccomp.answer(self.listener, notification, errno.EPERM)
+                self._on_refusal(notification.pid, UNREADABLE)
             except OSError as error:
                 seccomp.answer(self.listener, notification, error.errno or errno.EFAULT)
             except Exception:  # noqa: BLE001 - whatever was handed to the kernel, we go on and it does not run
@@ -116,7 +126,7 @@ class Guard:
             refusal = self._refusal(request)
             if refusal is not None:
                 if seccomp.still_waits(self.listener, notification):
-                    self._on_refusal(request, refusal)
+                    self._on_refusal(request.pid, refusal)
                 seccomp.answer(self.listener, notification, errno.EPERM)
                 return
         if not seccomp.still_waits(self.listener, notification):
@@ -166,7 +176,7 @@ class Guard:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(look.process, signal.SIGKILL)
         reason = f"{refusal.reason} It changed after it had been judged, so it was ended."
-        self._on_refusal(now, evolve(refusal, reason=reason))
+        self._on_refusal(now.pid, evolve(refusal, reason=reason))
 
 
 def _look(request: ExecRequest) -> _Look:

@@ -49,6 +49,7 @@ class Guarded:
 
     def __init__(self, judge) -> None:
         self.requests: list[ExecRequest] = []
+        self._last: tuple[str, ...] = ()
         self.refusals: list[tuple[tuple[str, ...], str]] = []
         self._judge = judge
 
@@ -72,9 +73,7 @@ class Guarded:
         return subprocess.CompletedProcess(argv, process.returncode, said)
 
     def _serve(self, listener: int, ended: threading.Event) -> None:
-        guard = Guard(
-            listener, self._decide, lambda request, refusal: self.refusals.append((request.argv, refusal.reason))
-        )
+        guard = Guard(listener, self._decide, lambda _, refusal: self.refusals.append((self._last, refusal.reason)))
         while not ended.is_set():
             due = guard.due_in()
             ready, _, _ = select.select([listener], [], [], 0.05 if due is None else min(due, 0.05))
@@ -85,6 +84,7 @@ class Guarded:
 
     def _decide(self, request: ExecRequest) -> Refusal | None:
         self.requests.append(request)
+        self._last = request.argv
         reason = self._judge(request)
         return None if reason is None else Refusal("test", request.path, reason, "")
 

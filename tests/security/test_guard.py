@@ -239,3 +239,15 @@ def flip():
 threading.Thread(target=flip, daemon=True).start()
 libc.execve(b"/bin/sh", pointers, None)
 """
+
+
+HIDDEN = "import ctypes, os; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); os.execv('/bin/true', ['true'])"
+"""Keeps its memory from being read (PR_SET_DUMPABLE), and then starts a program."""
+
+
+def test_who_hides_its_memory_starts_nothing_that_we_cannot_judge(place):
+    guarded = Guarded(lambda _: None)
+    may_look = os.geteuid() == 0
+    result = guarded.run([PYTHON, "-c", HIDDEN], cwd=place)
+    assert (result.returncode == 0) is may_look
+    assert bool(guarded.refusals) is not may_look
