@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def build_default_core() -> Core:
     return build_core(os.environ)
 
 
-def _run(build: Build, stdio: Stdio) -> int:
+def _run(build: Build, stdio: Stdio) -> NoReturn:
     import gc
 
     gc.disable()  # nothing that start-up imports is ever collected: looking through it again and again only costs time
@@ -73,7 +73,16 @@ def _run(build: Build, stdio: Stdio) -> int:
     server = LymaServer(build)
     log_to_stderr(server.redact)
 
-    async def run() -> int:
-        return await Connection(server, stdio).serve()
+    async def run() -> NoReturn:
+        _leave(await Connection(server, stdio).serve())
 
-    return asyncio.run(run())
+    asyncio.run(run())
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once. Everything is closed by now; a thread that still imports something or waits is waited for by nobody."""
+    import logging
+    import os
+
+    logging.shutdown()
+    os._exit(code)

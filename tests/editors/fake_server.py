@@ -181,16 +181,16 @@ class FakeCore:
     def provider_status(self) -> tuple[ProviderStatus, ...]:
         return (ProviderStatus(name="fake", api="openai", model="m"),)
 
+    async def models(self, provider: str | None) -> ModelsResult:
+        if provider == "slow":
+            await asyncio.Event().wait()
+        return ModelsResult()
+
     async def close(self) -> None: ...
 
 
 class FakeRouter:
     async def warm_up(self) -> None: ...
-
-    async def models(self, provider: str | None) -> ModelsResult:
-        if provider == "slow":
-            await asyncio.Event().wait()
-        return ModelsResult()
 
 
 def build() -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.editors.fake_server import SECRET
 from tests.raw_client import RawClient
 
 LYMA = {"experimental": {"lyma": {"protocolVersion": 1, "events": {}}}}
@@ -190,7 +191,7 @@ def test_what_nobody_foresaw_is_an_incident() -> None:
         client.wait()
         assert b"incident 1" in client.errors
         assert b"Traceback" in client.errors
-        assert b"canary" not in client.errors
+        assert SECRET.encode() not in client.errors
 
 
 def test_a_broken_configuration_is_told_and_may_be_mended() -> None:

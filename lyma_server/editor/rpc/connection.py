@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CLOSING_S: Final = 1.0
-_LAST_WORDS_S: Final = 0.3
+_CLOSING_S: Final = 0.8
+_LAST_WORDS_S: Final = 0.2
 
 
 class Connection:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE_S: Final = 1.5
+PATIENCE_S: Final = 1.2
 """From the first reason to end until the process is ended by force."""
 _GLANCE_S: Final = 0.5
 _LAST_S: Final = 0.1
