@@ -14,7 +14,7 @@ _ESCAPE = re.compile(
 
 
 def _character(code: int) -> str:
-    return chr(code) if 0 < code < 0x10FF00 and not 0xD800 <= code < 0xE000 else ""
+    return chr(code) if code < 0x10FF00 and not 0xD800 <= code < 0xE000 else ""
 
 
 def _decode(match: re.Match[str]) -> str:
@@ -31,6 +31,11 @@ def _decode(match: re.Match[str]) -> str:
 
 def decode_ansi(text: str) -> str:
     """What `$'text'` means; a NUL ends nothing here, it is dropped."""
+    return _ESCAPE.sub(_decode, text).replace("\0", "")
+
+
+def decode_format(text: str) -> str:
+    """What the format of `printf` and the sets of `tr` mean; a NUL is kept."""
     return _ESCAPE.sub(_decode, text)
 
 

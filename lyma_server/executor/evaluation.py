@@ -63,7 +63,7 @@ class Machine:
     def run_text(self, world: World, text: str, *, top: bool = False) -> Outcome:
         """Follow program text in the state `world`. Raises Unreadable where it does not parse."""
         with self.budget.text() as left_s:
-            return self.run(world, parse(text, trusted=not top, timeout_s=left_s))
+            return self.run(world, parse(text if top else text.replace("\0", ""), trusted=not top, timeout_s=left_s))
 
     def run_shell(self, world: World, text: str) -> Outcome:
         """Follow program text in a shell of its own."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from lyma_server.executor import decoders, text_filters
-from lyma_server.executor.escapes import decode_ansi, decode_echo
+from lyma_server.executor.escapes import decode_echo, decode_format
 from lyma_server.executor.marks import (
     DECODED,
     ENVIRONMENT,
@@ -73,7 +73,7 @@ def print_formatted(arguments: Iterable[str]) -> str:
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
         return ""
-    pattern, values = decode_ansi(words[0]), words[1:]
+    pattern, values = decode_format(words[0]), words[1:]
     used = _DIRECTIVE.search(pattern) is not None
     parts: list[str] = []
     while True:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
 
 _SHELL_VALUES = frozenset({"-o", "-O", "+o", "+O", "--rcfile", "--init-file"})
+_VERBS = {"deno": ("run",), "bun": ("run",), "puppet": ("apply",)}
 _LANGUAGE_VALUES = frozenset({"-m", "-W", "-X", "-I", "-r", "--require"})
 
 
@@ -91,13 +92,14 @@ def _language_texts(machine: Machine, world: World, language: str, argv: tuple[s
                 return (text,)
             position += 1
         elif word == "-m" and language in ("python", "pypy"):
-            return ()
+            rest = arguments[position:]
+            return tuple(word for word in rest[1:] if not word.startswith("-")) if rest[:1] == ["timeit"] else ()
         elif word in _LANGUAGE_VALUES:
             position += 1
         elif word == "-" or not word.startswith("-"):
             if word == "-":
                 return (*texts, *world.stdin)
-            if word == "run" and language in ("deno", "bun"):
+            if word in _VERBS.get(language, ()):
                 continue
             return tuple(texts) or external.program_file(machine, world, word)
     return tuple(texts) or world.stdin

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from attrs import Factory, frozen
 
-from lyma_server.executor.marks import has_pattern
+from lyma_server.executor.marks import STAR, has_pattern
 from lyma_server.executor.paths import covers, normalise
 from lyma_server.executor.zones import Zone, ZoneTree, zone_of
 
@@ -42,6 +42,9 @@ CREDENTIAL_FOLDERS = (
     ".local/share/keyrings", ".config/op", ".netrc", ".git-credentials",
 )  # fmt: skip
 
+ANY_DEPTH = f"/{STAR}{STAR}/"
+"""Folders of any depth, none included."""
+
 WORKSPACE = "the workspace root"
 CREDENTIALS = "a folder of credentials or settings"
 HOME_PARENTS = ("home", "Users")
@@ -64,12 +67,20 @@ class Places:
     def find_wiped(self, path: str) -> str | None:
         """The label of the protected place that removing `path` with all it holds would take, or None."""
         found = self.wiped.around(path) or self.wiped.emptied(path)
+        if found is None and ANY_DEPTH in path:
+            found = self.find_wiped(path.replace(ANY_DEPTH, "/", 1))
         if found is not None:
             return found
         folder, _, last = path.rpartition("/")
         if has_pattern(last) and covers(last, ".."):
             return self.find_wiped(normalise("..", folder or "/"))
         return None
+
+    def find_emptied(self, path: str) -> str | None:
+        """The label of the protected place, the workspace aside, of which `path` is every file."""
+        return self.kept.emptied(path) or (
+            self.find_emptied(path.replace(ANY_DEPTH, "/", 1)) if ANY_DEPTH in path else None
+        )
 
     def is_lyma(self, path: str) -> bool:
         """Whether `path` lies in Lyma's home."""

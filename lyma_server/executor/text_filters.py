@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lyma_server.executor.escapes import decode_ansi
+from lyma_server.executor.escapes import decode_format
 from lyma_server.executor.marks import ENVIRONMENT, NETWORK, OURSELVES, UNKNOWN, has_pattern, is_known, is_plain
 from lyma_server.executor.options import read_options
 
@@ -44,7 +44,7 @@ _CLASSES["alnum"] = _CLASSES["digit"] + _CLASSES["alpha"]
 
 
 def _tr_set(text: str) -> str:
-    text = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match.group(1), ""), decode_ansi(text))
+    text = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match.group(1), ""), decode_format(text))
     return re.sub(
         r"(.)-(.)",
         lambda match: "".join(map(chr, range(ord(match.group(1)), ord(match.group(2)) + 1)))[:1024],

@@ -19,6 +19,12 @@ SHELLS = frozenset(
         "rbash",
         "posh",
         "pdksh",
+        "rc",
+        "es",
+        "osh",
+        "elvish",
+        "nu",
+        "sash",
     }
 )
 
@@ -31,6 +37,8 @@ LANGUAGES = {
     "cmd": ("/c", "/C", "/k", "/K"), "groovy": ("-e",), "elixir": ("-e",), "erl": ("-eval",), "guile": ("-c",), "emacs": ("--eval", "-eval"),
     "scala": ("-e",), "jshell": (), "gjs": ("-c",), "qjs": ("-e",), "irb": (), "racket": ("-e",),
     "sbcl": ("--eval",), "clisp": ("-x",), "octave": ("--eval",), "gnuplot": ("-e",), "raku": ("-e",), "swipl": ("-g",),
+    "jrunscript": ("-e",), "jjs": (), "slsh": ("-e",), "octave-cli": ("--eval",), "puppet": ("-e", "--execute"), "ghci": ("-e",), "runghc": (), "pry": ("-e",),
+    "janet": ("-e",), "bb": ("-e",), "clojure": ("-e", "-M"), "kotlin": ("-e",), "scsh": ("-c",), "gst": (), "io": ("-e",), "newlisp": ("-e",), "picolisp": ("-e",),
     "crystal": ("eval",), "nim": (), "pdb": (), "ghc": ("-e",), "ocaml": ("-e",), "gdb": (), "tsx": ("-e",), "ts-node": ("-e",),
 }  # fmt: skip
 """Interpreters of other languages, with the options whose value is program text."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from lyma_server.executor import containers, recipes, searching
+from lyma_server.executor.languages import read_program
 from lyma_server.executor.marks import deactivate
 from lyma_server.executor.options import Options, read_options
 from lyma_server.executor.tools import is_shell, language_of
@@ -85,7 +87,7 @@ def _run_texts(machine: Machine, world: World, name: str, argv: tuple[str, ...])
         argv[1:],
         (*valued, *TEXT_VALUES.get(name, ())),
         single_dash=name in SINGLE_DASH,
-        permute=name not in ("ssh", "watch", "watchexec"),
+        permute=name != "ssh" and not any("*" in row.options for row in rows),
     )
     outputs: list[Outcome] = []
     for row in rows:
@@ -221,11 +223,39 @@ def _stdin_commands(machine: Machine, world: World, _argv: tuple[str, ...]) -> O
     return None
 
 
+_VI_NAMES = ("vim", "vi", "nvim", "view", "vimdiff", "gvim", "ex", "rvim", "rview", "vimx")
+
+
+def _editor(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
+    """Commands of vi and its like, in options and on stdin, which may call out in their own language."""
+    options = read_options(argv[1:], ("-c", "--cmd", "-s", "-u"))
+    texts = (*options.all_values("-c", "--cmd"), *(word[1:] for word in options.operands if word.startswith("+")))
+    for text in texts:
+        read_program(machine, world, "vim", text, argv)
+    return _stdin_commands(machine, world, argv)
+
+
+def _daemon(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
+    """`start-stop-daemon -x program -- arguments`."""
+    options = read_options(argv[1:], ("-x", "--exec", "-a", "--startas", "-p", "-u", "-n", "-c", "-d"))
+    program = options.value("-a", "--startas") or options.value("-x", "--exec")
+    return _execute(machine, world, (program, *options.operands)) if program else None
+
+
+def _compiler(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
+    """`gcc -wrapper program,arguments`."""
+    for flag, value in pairwise(argv):
+        if flag == "-wrapper":
+            return _execute(machine, world, tuple(value.split(",")))
+    return None
+
+
 _RUNNERS: dict[str, Runner] = {
+    **dict.fromkeys(_VI_NAMES, _editor), **dict.fromkeys(("gcc", "g++", "cc", "c++"), _compiler), "start-stop-daemon": _daemon,
     "env": _env, "sudo": _sudo, "su": _su, "runuser": _su, "ssh": _ssh, "busybox": _busybox, "toybox": _busybox,
     "coreutils": _busybox, "ld.so": _loader, "git": _git, "capsh": _capsh, "screen": _screen, "tmux": _screen, "nix": _nix,
-    "at": _schedule, "batch": _schedule, "tee": _tee, "ed": _stdin_commands, "ex": _stdin_commands, "sqlite3": _stdin_commands,
-    "psql": _stdin_commands, "mysql": _stdin_commands, "dc": _stdin_commands, "vim": _stdin_commands, "ftp": _stdin_commands,
+    "at": _schedule, "batch": _schedule, "tee": _tee, "ed": _stdin_commands, "sqlite3": _stdin_commands,
+    "psql": _stdin_commands, "mysql": _stdin_commands, "dc": _stdin_commands, "ftp": _stdin_commands,
     "find": searching.find, "fd": searching.fd, "fdfind": searching.fd, "xargs": searching.xargs, "parallel": searching.parallel,
     "docker": containers.run, "podman": containers.run, "nerdctl": containers.run, "docker-compose": containers.run,
     "kubectl": containers.kubectl, "crontab": recipes.crontab, "make": recipes.make, "gmake": recipes.make, "npm": recipes.npm,

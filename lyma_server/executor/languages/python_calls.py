@@ -293,7 +293,7 @@ CALLS: dict[str, Call] = {
     "int": lambda _r, arguments, _n: int(first_text(arguments)) if first_text(arguments).isdecimal() else None,
     "sys.stdin.read": _standard_input, "sys.stdin.readline": _standard_input, "sys.stdin.buffer.read": _standard_input, "input": _standard_input,
     "socket.socket": _connect, "os.dup2": _duplicate, "ctypes.CDLL": lambda _r, _a, _n: Name("os"), "ctypes.cdll.LoadLibrary": lambda _r, _a, _n: Name("os"),
-    "dict": lambda _r, arguments, _n: arguments[0] if arguments else None,
+    "shlex.split": lambda _r, arguments, _n: list(first_text(arguments).split()), "dict": lambda _r, arguments, _n: arguments[0] if arguments else None,
     "json.dumps": lambda _r, arguments, _n: text_of(arguments[0]) if arguments else None, "repr": lambda _r, arguments, _n: first_text(arguments),
     "Path": _path, "Path.home": lambda reader, _a, _n: Place(reader.world.home()[0]), "rmtree": on_first("rm", "-rf", "--"),
 }  # fmt: skip

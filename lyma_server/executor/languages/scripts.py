@@ -10,7 +10,32 @@ from typing import TYPE_CHECKING
 from lyma_server.executor.escapes import decode_ansi
 from lyma_server.executor.forks import FORK_BOMB
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
-from lyma_server.executor.marks import ENVIRONMENT, UNKNOWN, activate
+from lyma_server.executor.languages.script_tables import (
+    COPIERS,
+    DELETING_METHOD,
+    EVALUATES,
+    EVALUATES_FETCHED,
+    FETCHES,
+    FOLDER_EXPRESSION,
+    FORK_LOOP,
+    HOME_EXPRESSION,
+    LINKERS,
+    LISP_TOKEN,
+    LISPS,
+    LISTERS,
+    MODE_CHANGERS,
+    MOVERS,
+    READERS,
+    REMOVERS,
+    RUNNERS,
+    SENDS,
+    SHELL_START,
+    SOCKET,
+    TOKEN,
+    WHOLE_ENVIRONMENT,
+    WRITERS,
+)
+from lyma_server.executor.marks import ENVIRONMENT, STAR, UNKNOWN, activate, deactivate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,67 +43,18 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
     from lyma_server.executor.world import World
 
-_HOME = re.compile(
-    r"(?:require\(['\"](?:node:)?os['\"]\)\.|\bos\.)?homedir\(\)|process\.env\.HOME\b|process\.env\[['\"]HOME['\"]\]|ENV\[['\"]HOME['\"]\]"
-    r"|ENV\.fetch\(['\"]HOME['\"]\)|\$ENV\{['\"]?HOME['\"]?\}|Dir\.home|(?:os\.)?getenv\(['\"]HOME['\"]\)|\$_(?:SERVER|ENV)\[['\"]HOME['\"]\]"
-    r"|Deno\.env\.get\(['\"]HOME['\"]\)|\$env\(HOME\)|\$::env\(HOME\)|(?:File|path)\.expand_path\(['\"]~['\"]\)|homedir\b(?!\()|path\.expand\(['\"]~['\"]\)"
-)
-_CWD = re.compile(r"process\.cwd\(\)|Dir\.pwd|\bgetcwd\(\)|\b__dirname\b|Deno\.cwd\(\)")
-_TOKEN = re.compile(
-    r"(?P<comment>/\*.*?\*/|(?<![:'\"\\])//[^\n]*)|(?P<string>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|(?P<back>`(?:[^`\\]|\\.)*`)"
-    r"|(?P<quote>(?:qx|%x|qq|q|%q|%Q|%w|qw)\s*(?:\{[^{}]*\}|\([^()]*\)|\[[^\[\]]*\]|/[^/]*/|\|[^|]*\|))"
-    r"|(?P<name>[$@%]?[A-Za-z_][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*[!?]?)*)|(?P<number>0o?[0-7]+|\d+)|(?P<other>\S)|(?P<space>\s+)",
-    re.DOTALL,
-)
-_LISPS = frozenset({"emacs", "guile", "sbcl", "clisp", "racket"})
-_LISP_TOKEN = re.compile(
-    r"(?P<comment>;[^\n]*)|(?P<string>\"(?:[^\"\\]|\\.)*\")|(?P<name>[A-Za-z_*][\w*!?/+-]*)|(?P<number>\d+)|(?P<other>\S)|(?P<space>\s+)"
-)
-_RUNS = frozenset(
-    {"system", "exec", "execSync", "spawn", "spawnSync", "execFile", "execFileSync", "popen", "popen2", "popen2e", "popen3", "capture2",
-     "capture2e", "capture3", "shell_exec", "passthru", "proc_open", "pcntl_exec", "execute", "run", "pipeline", "getoutput", "sh",
-     "shell-command", "call-process", "shell-command-to-string", "start-process", "fork_exec", "Command", "rmtree_cmd", "shell", "execvp",
-     "execv", "execl", "execlp", "system2", "exec_cmd", "execa", "command", "cmd"}
-)  # fmt: skip
-_REMOVES = frozenset(
-    {"rmSync", "rm", "rmdirSync", "rmdir", "unlinkSync", "unlink", "rimraf", "rimrafSync", "removeSync", "remove", "emptyDirSync", "emptyDir",
-     "rm_rf", "rm_r", "rm_f", "remove_dir", "remove_entry", "remove_entry_secure", "rmtree", "remove_tree", "remove_dir_all", "deleteFile",
-     "delete-directory", "delete-file", "delete_tree", "unlink_recursive", "deltree", "rmtree_all", "trash", "del"}
-)  # fmt: skip
-_DELETES = re.compile(
-    r"^(?:File|Dir|FileUtils|Pathname|fs|Files?|Storage|FileSystem)(?:\.|::|->)(?:delete|deleteDir|deleteTree|unlink)$"
-)
-_WRITES = frozenset({"writeFileSync", "writeFile", "appendFileSync", "appendFile", "createWriteStream", "file_put_contents", "binwrite",
-                     "write", "outputFile", "outputFileSync", "truncateSync", "openSync"})  # fmt: skip
-_READS = frozenset({"readFileSync", "readFile", "createReadStream", "file_get_contents", "readfile", "slurp", "binread", "readlines",
-                    "readTextFile", "readTextFileSync", "read", "fopen", "open"})  # fmt: skip
-_MOVES = frozenset({"renameSync", "rename", "mv", "move", "moveSync"})
-_MODES = frozenset({"chmodSync", "chmod", "chmod_R", "chown_R", "chownSync", "lchown"})
-_COPIES = frozenset({"copyFileSync", "copyFile", "cpSync", "cp", "cp_r", "copy"})
-_LINKS = frozenset({"symlinkSync", "symlink", "ln_s", "ln_sf"})
-_BOMB = re.compile(
-    r"\bfork\b[\s(){};]*(?:\bwhile\b|\buntil\b)|\b(?:while|until|loop|for)\b[^;\n]{0,30}[\s({]*(?:;;[\s)]*)?[\s{(]*\b(?:pcntl_)?fork\b|while\s*\(\s*(?:1|true)\s*\)[^}]{0,80}\b(?:spawn|fork|exec)\w*\s*\("
-)
-_SOCKET = re.compile(
-    r"TCPSocket|IO::Socket|INET\b|net\.(?:connect|Socket|createConnection)|fsockopen|socket\.connect|socket\s*\(|require\s*\(?\s*['\"]socket|:connect\s*\(|stream_socket_client|Socket\.tcp"
-)
-_SHELL_START = re.compile(r"^\s*(?:/usr)?(?:/bin/)?(?:ba|z|da|k)?sh\b(?!\s+-c\b|\S)")
-_EVALUATED = re.compile(
-    r"\.then\(\s*(?:eval|Function)\b|\b(?:eval|Function|instance_eval|load|loadstring|assert)\b[^;\n]*(?:https?://|\bfetch\s*\(|https?\.get|URI\.(?:open|parse)|open-uri|LWP|curl|file_get_contents\(['\"]http|Net::HTTP|axios)"
-)
-
 
 def read_script(machine: Machine, world: World, language: str, text: str) -> None:
     """Follow a program of one of these languages by the calls in it."""
     from lyma_server.executor.languages import UNSEEN_PROGRAM
 
     home, cwd = world.home()[0], world.cwd[0]
-    ready = _CWD.sub(f'"{cwd}"', _HOME.sub(f'"{home}"', text))
-    if _BOMB.search(ready):
+    ready = FOLDER_EXPRESSION.sub(f'"{cwd}"', HOME_EXPRESSION.sub(f'"{home}"', text))
+    if FORK_LOOP.search(ready):
         machine.emit(world, (FORK_BOMB,))
-    if _EVALUATED.search(ready) or (_EVALUATES.search(ready) and _FETCHES.search(ready)):
+    if EVALUATES_FETCHED.search(ready) or (EVALUATES.search(ready) and FETCHES.search(ready)):
         machine.emit(world, (language, text), program=UNSEEN_PROGRAM)
-    if _WHOLE_ENVIRONMENT.search(ready) and _SENDS.search(ready):
+    if WHOLE_ENVIRONMENT.search(ready) and SENDS.search(ready):
         machine.emit(world, ("curl", ENVIRONMENT))
     if language in ("tclsh", "wish", "osascript", "cmd"):
         _read_bare(machine, world, ready)
@@ -95,14 +71,6 @@ def _read_bare(machine: Machine, world: World, text: str) -> None:
         machine.run_loose(world, decode_ansi(command))
 
 
-_EVALUATES = re.compile(r"\beval\s*[(]|\bnew Function\s*\(|\binstance_eval\b|\bload(?:string)?\s*\(|\.then\(\s*eval\b")
-_FETCHES = re.compile(
-    r"\bfetch\s*\(|\bhttps?\b['\"]?\)?\.(?:get|request)|\baxios\b|URI\.open|Net::HTTP|LWP::|HTTP::Tiny|file_get_contents\(['\"]http|curl_exec|XMLHttpRequest"
-)
-_SENDS = re.compile(_FETCHES.pattern + r"|net\.connect|TCPSocket|IO::Socket|fsockopen|sendBeacon|dns\.")
-_WHOLE_ENVIRONMENT = re.compile(
-    r"process\.env\b(?![.\[])|\bENV\.(?:to_h|inspect|to_a|map|each)\b|%ENV\b|\bgetenv\(\s*\)|\$_ENV\b(?!\[)|Deno\.env\.toObject"
-)
 _HIDDEN = {character: chr(1 + index) for index, character in enumerate("$@#`")}
 _SHOWN = {hidden: character for character, hidden in _HIDDEN.items()}
 
@@ -110,14 +78,16 @@ _SHOWN = {hidden: character for character, hidden in _HIDDEN.items()}
 class _Script:
     def __init__(self, machine: Machine, world: World, text: str, language: str) -> None:
         self.machine, self.world, self.language = machine, world, language
-        self.sockets = _SOCKET.search(text) is not None
-        pattern = _LISP_TOKEN if language in _LISPS else _TOKEN
+        self.sockets = SOCKET.search(text) is not None
+        pattern = LISP_TOKEN if language in LISPS else TOKEN
         self.tokens = [(match.lastgroup or "", match.group(0)) for match in pattern.finditer(text)]
         self.tokens = [token for token in self.tokens if token[0] not in ("space", "comment")]
         self.names: dict[str, str] = {}
+        self.listed: list[str] = []
 
     def read(self) -> None:
         self._learn_names()
+        self._learn_listings()
         for index, (kind, text) in enumerate(self.tokens):
             self.machine.step()
             if (
@@ -128,6 +98,16 @@ class _Script:
                 self._shell(self._text_of(kind, text))
             elif kind == "name":
                 self._call(index, text)
+
+    def _learn_listings(self) -> None:
+        """Folders that are listed: what a removal that names nothing known goes through."""
+        for index, (kind, name) in enumerate(self.tokens):
+            if kind != "name" or re.split(r"\.|::|->", name)[-1] not in LISTERS:
+                continue
+            for argument in self._arguments(index + 1):
+                if isinstance(argument, str) and argument.startswith(("/", "~")):
+                    whole = re.sub(r"/\*\*?(?:/\*)?$", "", deactivate(argument))
+                    self.listed.append(f"{self._home(whole)}/{STAR}")
 
     def _is_run(self, index: int) -> bool:
         """Whether `.execute()` and its like follow: Groovy runs a text by a method of it."""
@@ -143,14 +123,29 @@ class _Script:
 
     def _call(self, index: int, name: str) -> None:
         short = re.split(r"\.|::|->|\?\.", name)[-1].rstrip("!?")
-        if _DELETES.match(name):
+        if DELETING_METHOD.match(name):
             short = "rm_rf"
         handler = next((handler for names, handler in _HANDLERS if short in names), None)
         if handler is None:
             return
         arguments = list(self._arguments(index + 1))
+        if not arguments and short in REMOVERS:
+            arguments = self._owner(index) or list(self.listed)
         if arguments:
             handler(self, short, arguments)
+
+    def _owner(self, index: int) -> list[str | list[str]]:
+        """The texts in the call whose result a method is called on: `Pathname.new("/x").rmtree`."""
+        if index < 3 or [text for _, text in self.tokens[index - 2 : index]] != [")", "."]:
+            return []
+        position, depth = index - 2, 0
+        while position > 0:
+            depth += {")": 1, "(": -1}.get(self.tokens[position][1], 0)
+            if not depth:
+                break
+            position -= 1
+        inside = self.tokens[position : index - 2]
+        return [self._text_of(kind, text) for kind, text in inside if kind in ("string", "quote")]
 
     def _arguments(self, index: int) -> Iterator[str | list[str]]:
         """The texts among the arguments of a call that starts at a token; lists as lists."""
@@ -276,7 +271,7 @@ class _Script:
         return self.world.home()[0] + path[1:] if path == "~" or path.startswith("~/") else path
 
     def _shell(self, text: str) -> None:
-        if self.sockets and _SHELL_START.match(text):
+        if self.sockets and SHELL_START.match(text):
             self.machine.emit(self.world, (REVERSE_SHELL, text))
         self.machine.run_loose(self.world, text)
 
@@ -294,7 +289,7 @@ class _Script:
             return
         if " " in words[0].strip():
             self._shell(words[0])
-        if self.sockets and _SHELL_START.match(words[0]):
+        if self.sockets and SHELL_START.match(words[0]):
             self.machine.emit(self.world, (REVERSE_SHELL, words[0]))
         from lyma_server.executor.calls import execute
 
@@ -347,6 +342,6 @@ class _Script:
 
 
 _HANDLERS = (
-    (_RUNS, _Script.runs), (_REMOVES, _Script.removes), (_WRITES, _Script.writes), (_READS, _Script.reads), (_MOVES, _Script.moves),
-    (_COPIES, _Script.copies), (_LINKS, _Script.links), (_MODES, _Script.modes), (frozenset({"kill"}), _Script.kills),
+    (RUNNERS, _Script.runs), (REMOVERS, _Script.removes), (WRITERS, _Script.writes), (READERS, _Script.reads), (MOVERS, _Script.moves),
+    (COPIERS, _Script.copies), (LINKERS, _Script.links), (MODE_CHANGERS, _Script.modes), (frozenset({"kill"}), _Script.kills),
 )  # fmt: skip

@@ -82,7 +82,7 @@ def removes_all_files(case: Case) -> str | None:
         if effect.kind not in ("remove", "write"):
             continue
         for path in effect.paths:
-            if case.places.kept.emptied(path) is not None:
+            if case.places.find_emptied(path) is not None:
                 return f"every file in {show(path.rpartition('/')[0] or '/')}"
             if effect.kind == "remove" and (case.places.in_homes(path, *_KEY_FILES) or path in _SENSITIVE):
                 return show(effect.text)
