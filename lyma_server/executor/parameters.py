@@ -50,10 +50,6 @@ def _index_text(index: Expression | None) -> str | None:
     return None
 
 
-def _quiet_index(index: Expression | None) -> bool:
-    return index is None or _index_text(index) in _LISTS
-
-
 def expand(expander: Expander, parameter: Parameter, *, quoted: bool) -> Alternatives:
     """Every text that a parameter may become; items of a list are parted by a BREAK."""
     if parameter.operator == "names":

@@ -113,9 +113,6 @@ def awk(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None
                 machine.run_loose(world, stdin)
         if _AWK_SOCKET.search(text) and re.search(r"\|&|\bsystem\b|\bgetline\b", text):
             machine.emit(world, ("reverse shell", "awk"))
-        printed = re.fullmatch(r'\s*(?:BEGIN\s*)?\{\s*printf?\s*\(?\s*"((?:[^"\\]|\\.)*)"\s*\)?;?\s*\}\s*', text)
-        if printed:
-            return Outcome((printed.group(1).encode().decode("unicode_escape") + "\n",))
     return Outcome(tuple(blur(stdin) if stdin else "" for stdin in world.stdin)) if not options.operands[1:] else None
 
 

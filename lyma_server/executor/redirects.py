@@ -66,17 +66,27 @@ def _open(state: Opened, redirect: Redirect) -> None:
     if operator in ("<<", "<<-"):
         body = redirect.heredoc
         literal, tabs = redirect.literal, operator == "<<-"
-        _feed(world, expander.heredoc(body, literal=literal, strip_tabs=tabs) if body else ("",))
+        _supply(world, redirect, expander.heredoc(body, literal=literal, strip_tabs=tabs) if body else ("",))
         return
     targets = expander.text(redirect.target)
     if operator == "<<<":
-        _feed(world, join((targets, ("\n",))))
+        _supply(world, redirect, join((targets, ("\n",))))
         return
     if operator in (">&", "<&") and all(target.rstrip("-").isdigit() or target == "-" for target in targets):
         _duplicate(state, redirect, targets[0])
         return
     for target in targets:
         _connect(state, redirect, target)
+
+
+def _supply(world: World, redirect: Redirect, content: Alternatives) -> None:
+    """Text of the command itself, on stdin or on another descriptor."""
+    if redirect.descriptor in ("", "0"):
+        _feed(world, content)
+        return
+    path = f"/dev/fd/{redirect.descriptor}"
+    world.files[path] = content
+    world.redirections += (Redirection(redirect.descriptor, path, writes=False, reads=True),)
 
 
 def _feed(world: World, content: Alternatives) -> None:
@@ -88,7 +98,7 @@ def _duplicate(state: Opened, redirect: Redirect, target: str) -> None:
     world = state.world
     descriptor = redirect.descriptor or ("0" if redirect.operator == "<&" else "1")
     path = world.descriptors.get(target.rstrip("-"))
-    path = path or next((r.target for r in reversed(world.redirections) if r.descriptor == target and r.writes), None)
+    path = path or next((r.target for r in reversed(world.redirections) if r.descriptor == target), None)
     if path is not None:
         world.redirections += (Redirection(descriptor, path, writes=True, reads=True),)
     if descriptor == "0":

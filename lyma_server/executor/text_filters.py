@@ -61,7 +61,8 @@ def tr(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
     if options.has("-d", "--delete"):
         return "".join(character for character in stdin if character not in first)
     if len(options.operands) < 2:
-        return stdin if options.has("-s") else None
+        squeezed = f"([{re.escape(first)}])\\1+" if first else "$^"
+        return re.sub(squeezed, r"\1", stdin) if options.has("-s") else None
     second = _tr_set(options.operands[1])
     second = second + second[-1:] * (len(first) - len(second))
     return stdin.translate(dict(zip(map(ord, first), second, strict=False)))
@@ -141,9 +142,15 @@ def grep(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
     return stdin if "-v" in arguments and has_pattern(stdin) else None
 
 
+_PRINTS = re.compile(r"\s*BEGIN\s*\{\s*(printf?)\s*\(?\s*\"((?:[^\"\\%]|\\.)*)\"\s*\)?\s*;?\s*\}\s*")
+
+
 def awk(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
     """`{print $n}` of known text."""
     match = re.fullmatch(r"\s*\{\s*print\s+\$(\d+);?\s*\}\s*", arguments[-1]) if len(arguments) == 1 else None
+    printed = _PRINTS.fullmatch(arguments[-1]) if len(arguments) == 1 else None
+    if printed:
+        return decode_format(printed.group(2)) + ("\n" if printed.group(1) == "print" else "")
     if has_pattern(stdin):
         return stdin
     if match is None or not is_known(stdin):
