@@ -18,10 +18,10 @@ from attrs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import measure, startup
+from bench import measure, startup, verdicts
 from bench.router import contest
 
-BENCHMARKS = {"startup": startup.report, "router": contest.report}
+BENCHMARKS = {"startup": startup.report, "router": contest.report, "verdicts": verdicts.report}
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 

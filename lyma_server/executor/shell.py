@@ -93,6 +93,11 @@ _known: dict[str, tuple[Statement, ...]] = {}
 """What was read lately: program text is often met again, in another state of the shell."""
 
 
+def forget() -> None:
+    """Read anew what was read lately."""
+    _known.clear()
+
+
 def parse(text: str, *, trusted: bool = False, timeout_s: float = TIMEOUT_S) -> tuple[Statement, ...]:
     """The statements of `text`. Raises Unreadable, whatever goes wrong.
 
