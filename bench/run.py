@@ -18,10 +18,15 @@ from attrs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import measure, startup, verdicts
+from bench import commands, measure, startup, verdicts
 from bench.router import contest
 
-BENCHMARKS = {"startup": startup.report, "router": contest.report, "verdicts": verdicts.report}
+BENCHMARKS = {
+    "startup": startup.report,
+    "router": contest.report,
+    "verdicts": verdicts.report,
+    "commands": commands.report,
+}
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 

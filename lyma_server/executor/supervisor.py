@@ -112,8 +112,10 @@ class Supervisor:
         if ended is not None:
             poll.register(ended, select.EPOLLIN)
         while True:
-            select.select([poll.fileno()], [], [], self._patience())  # to the microsecond, unlike the next line
-            ready = dict(poll.poll(0))
+            patience = self._patience()
+            if patience is not None:
+                select.select([poll.fileno()], [], [], patience)  # to the microsecond, unlike the next line
+            ready = dict(poll.poll(None if patience is None else 0))
             if ended in ready:
                 return
             self._watch_sockets(about_to_run=self.guard is not None and self.guard.listener in ready)
