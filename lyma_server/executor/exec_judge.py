@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from lyma_server.executor.identity import LOADERS, Identities, Unrecognisable
+from lyma_server.executor.identity import LOADERS, MULTI_CALL, Identities, Unrecognisable
 from lyma_server.executor.paths import SEEN_FROM
 from lyma_server.executor.tools import DESTRUCTIVE
 from lyma_server.executor.verdict import judge_exec
@@ -46,9 +46,17 @@ class ExecJudge:
         try:
             tools = self._tools(request)
             refusal = next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
-            return refusal or (self._loaded(request) if is_loader(tools[0]) else None)
+            return refusal or self._inner(request, tools[0])
         finally:
             SEEN_FROM.reset(before)
+
+    def _inner(self, request: ExecRequest, tool: str | None) -> Refusal | None:
+        """Judge the program that this one is asked to be, or to run."""
+        if is_loader(tool):
+            return self._loaded(request)
+        if tool in MULTI_CALL:  # under a name that it does not know it may take the next word
+            return self._refusal(evolve(request, argv=(tool, *request.argv[1:])), tool)
+        return None
 
     def _tools(self, request: ExecRequest) -> tuple[str | None, ...]:
         """What the program may be: one tool or none, or any where it cannot be told."""

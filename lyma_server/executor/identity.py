@@ -32,6 +32,10 @@ LOADER_FOLDERS: Final = ("/lib64", "/lib", "/usr/lib", f"/usr/lib/{platform.mach
 MULTI_CALL: Final = ("busybox", "toybox", "coreutils")
 """These are the tool that their first word names."""
 
+MULTI_CALL_MARKS: Final = {"busybox": b"BusyBox v", "toybox": b"\0toybox "}
+LARGEST_MULTI_CALL: Final = 4 << 20
+"""Bytes; those two are smaller."""
+
 OTHERS: Final = frozenset(
     {"cp", "ln", "install", "chroot", "reboot", "shutdown", "halt", "poweroff", "init", "telinit", "systemctl", "crontab", "pkill",
      "killall", "killall5", "iptables", "ip6tables", "nft", "ufw", "setenforce", "auditctl", "useradd", "usermod", "userdel", "deluser",
@@ -102,7 +106,8 @@ class Identities:
         build = build_id(request.head or b"")
         if build in self._builds:
             return self._builds[build].names
-        return next((tool.names for tool in self._sizes.get(size, ()) if _same(request.file, tool.path)), frozenset())
+        twin = next((tool for tool in self._sizes.get(size, ()) if _same(request.file, tool.path)), None)
+        return twin.names if twin is not None else _multi_call(request.file, size)
 
     @cached_property
     def _builds(self) -> dict[bytes, Tool]:
@@ -140,6 +145,14 @@ def _files(folders: Iterable[str]) -> Iterator[Path]:
 
 def _is_loader(tool: Tool) -> bool:
     return any(name.startswith(LOADERS) for name in tool.names)
+
+
+def _multi_call(file: int, size: int) -> frozenset[str]:
+    """A program that is many tools in one, from wherever it came: it says so in its own help."""
+    if size > LARGEST_MULTI_CALL:
+        return frozenset()
+    content = Path(f"/proc/self/fd/{file}").read_bytes()
+    return frozenset(name for name, mark in MULTI_CALL_MARKS.items() if mark in content)
 
 
 def _same(file: int, path: str) -> bool:

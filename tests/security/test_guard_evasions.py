@@ -75,7 +75,8 @@ if shutil.which("busybox"):
     SPELLINGS |= {
         "by busybox": "busybox rm -rf {t}",
         "by a busybox of another name": "ln -s $(which busybox) rm; ./rm -rf {t}",
-        "by busybox as a shell": "busybox sh -c 'rm -rf {t}'",
+        "by busybox under a longer name": "exec -a busyboxes busybox rm -rf {t}",
+        "by a copy of busybox": "cp $(which busybox) b; exec -a rm ./b -rf {t}",
     }
 
 

@@ -96,3 +96,12 @@ def test_loaders_are_known(identities):
 def test_strangers_are_nobody(identities):
     with asked(Path(__file__)) as request:
         assert identities.name(request) is None
+
+
+def test_many_tools_in_one_are_known_wherever_they_come_from(identities, tmp_path):
+    for content, tool in ((b"BusyBox v1.35.0 (x)", "busybox"), (b"\0toybox 0.8", "toybox"), (b"busybox", None)):
+        (tmp_path / "fetched").write_bytes(b"\x7fELF" + bytes(100) + content)
+        with asked(tmp_path / "fetched", "busyboxes", "rm", "-rf", "/home") as request:
+            assert identities.name(request) == tool
+            judge = ExecJudge(Place("/home/dev", "/home/dev/app", "/home/dev/.lyma"), identities)
+            assert (judge(request) is None) is (tool is None)
