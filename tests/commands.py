@@ -19,6 +19,12 @@ def rows(name: str) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads((DATA / name).read_text(encoding="utf-8")))
 
 
+@cache
+def row_verdict(command: str, cwd: str) -> Verdict:
+    """The verdict on a row, found once for all tests."""
+    return judged(command, cwd)
+
+
 def judged(command: str, cwd: str = WORKSPACE, **more: Any) -> Verdict:
     facts = {"home": HOME, "workspace": WORKSPACE, "lyma_home": LYMA_HOME, **more}
     return judge(command, cwd=cwd, **facts)

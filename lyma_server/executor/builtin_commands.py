@@ -132,6 +132,7 @@ def _keep_descriptors(world: World) -> None:
     """`exec 3<>file` leaves the descriptor open for what follows."""
     for redirection in world.redirections:
         world.descriptors[redirection.descriptor] = redirection.target
+    world.kept = (world.stdin, world.piped)
 
 
 def _trap(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve
 
 from lyma_server.executor import conditions, forks
-from lyma_server.executor.world import Outcome, ShellEnds, World, join, limit
+from lyma_server.executor.world import Outcome, World, join, limit
 
 if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
@@ -44,7 +44,7 @@ def _start(machine: Machine, world: World, node: Chain) -> _Course:
 
 
 def _stage(machine: Machine, world: World, statement: Statement) -> Outcome:
-    return machine.contained(world, lambda inner: machine.follow_statement(inner, statement))
+    return machine.follow_statement(world, statement)
 
 
 @define
@@ -75,19 +75,18 @@ class _Course:
         self.outcome = evolve(result, ends=False, assumed=False)
 
     def also(self, statement: Statement) -> None:
-        """`&& statement`: only where all went well; certainly not taken where the left side certainly failed."""
+        """`&& statement`: only where all went well. Where that certainly is not so, it is looked into and leaves nothing."""
         outcome = self.outcome
         self.doubtful = self.doubtful or not outcome.assumed
         self.mark = len(self.machine.invocations)
         if outcome.status is False:
+            self.machine.look_into(self.world, self.left, (statement,))
             return
         conditions.refine(self.world, self.left, succeeded=True)
         self.failed.variables = dict(self.world.variables)
         conditions.refine(self.failed, self.left, succeeded=False)
-        right = self.machine.branch(self.world, lambda inner: self.machine.follow_statement(inner, statement))
+        right = self.machine.follow_statement(self.world, statement)
         if right.ends:
-            if outcome.status is True:
-                raise ShellEnds
             conditions.adopt(self.world, self.failed)
             self.outcome = Outcome(outcome.output)
             return
@@ -100,10 +99,8 @@ class _Course:
         self.mark = len(self.machine.invocations)
         conditions.refine(self.failed, self.left, succeeded=False)
         conditions.refine(self.world, self.left, succeeded=True)
-        right = self.machine.branch(self.failed, lambda inner: self.machine.follow_statement(inner, statement))
+        right = self.machine.follow_statement(self.failed, statement)
         if right.ends:
-            if outcome.status is False:
-                raise ShellEnds
             self.outcome = Outcome(outcome.output, outcome.status, assumed=True)
             return
         if outcome.status is False:

@@ -88,19 +88,18 @@ def adopt(world: World, branch: World) -> None:
 
 
 def refine(world: World, statement: Statement, *, succeeded: bool) -> None:
-    """Keep of a tested variable only what agrees with the outcome of its test."""
+    """Keep of a tested variable only what agrees with the outcome of its test; where nothing does, it is something."""
     found = _tested(statement)
     if found is None or found[1] != (succeeded != statement.negated):
         return
     name = found[0]
-    values = world.get(name)
-    if values is None or name in world.arrays:
+    if name in world.arrays:
         return
+    values = world.get(name) or ()
     kept = tuple(
         value.replace(UNKNOWN, SOMETHING, 1) if not set(value) - {UNKNOWN} else value for value in values if value
     )
-    if kept:
-        world.set(name, kept)
+    world.set(name, kept or (SOMETHING,))
 
 
 def _tested(statement: Statement) -> tuple[str, bool] | None:

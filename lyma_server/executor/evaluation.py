@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -10,7 +9,8 @@ from attrs import evolve
 from lyma_server.executor import arithmetic, calls, chains, conditions, forks, recipes, redirects
 from lyma_server.executor.budget import Budget
 from lyma_server.executor.invocation import Invocation, Scene, program_name
-from lyma_server.executor.scripts_on_disk import DISK_SECONDS
+from lyma_server.executor.marks import SOMETHING
+from lyma_server.executor.scripts_on_disk import DISK_SECONDS, LENIENT, certain
 from lyma_server.executor.shell import Unreadable, parse
 from lyma_server.executor.side_effects import CRON_FOLDERS, STARTUP_FILES
 from lyma_server.executor.syntax import (
@@ -25,12 +25,13 @@ from lyma_server.executor.syntax import (
     Group,
     If,
     Inner,
+    Literal,
     ProcessSubstitution,
     Statement,
     While,
 )
 from lyma_server.executor.words import Expander
-from lyma_server.executor.world import Alternatives, Outcome, ShellEnds, World, join, limit
+from lyma_server.executor.world import Alternatives, Outcome, World, join, limit
 from lyma_server.executor.wrapper_tables import COMMAND_VARIABLES
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Machine:
 
     def run_shell(self, world: World, text: str) -> Outcome:
         """Follow program text in a shell of its own."""
-        return self.contained(world.fork(), lambda inner: self.run_text(inner, text))
+        return self.run_text(world.fork(), text)
 
     def run_loose(self, world: World, text: str) -> Outcome:
         """The same for text of which it is not certain that a shell reads it: what does not parse does nothing."""
@@ -81,6 +82,8 @@ class Machine:
     def emit(self, world: World, argv: tuple[str, ...], *, program: str | None = None) -> None:
         """Write down that a program would be started."""
         self.step()
+        if LENIENT in world.options:
+            argv = certain(argv)
         name = program if program is not None else (program_name(argv[0]) if argv else "")
         scene = Scene(world.cwd, world.mounts, world.links, world.twins, world.files)
         self.invocations.append(
@@ -112,7 +115,7 @@ class Machine:
 
     def substitute(self, world: World, statements: tuple[Statement, ...]) -> Alternatives:
         """What `$(statements)` prints."""
-        return self.contained(world.fork(), lambda inner: self.run(inner, statements)).output
+        return self.run(world.fork(), statements).output
 
     def open_process(self, world: World, part: ProcessSubstitution) -> str:
         """The path that `<(...)` or `>(...)` stands for; its text is kept as that of a file."""
@@ -141,20 +144,7 @@ class Machine:
         if statements:
             inner = world.fork()
             inner.stdin, inner.piped = content, True
-            self.contained(inner, lambda shell: self.run(shell, statements))
-
-    def contained(self, world: World, run: Callable[[World], Outcome]) -> Outcome:
-        try:
-            return run(world)
-        except ShellEnds:
-            return Outcome(status=False)
-
-    def branch(self, world: World, run: Callable[[World], Outcome]) -> Outcome:
-        """A branch that may not be taken: it ends where the shell would end."""
-        try:
-            return run(world)
-        except ShellEnds:
-            return Outcome(status=False, ends=True)
+            self.run(inner, statements)
 
     def follow_statement(self, world: World, statement: Statement) -> Outcome:
         self.step()
@@ -174,20 +164,21 @@ class Machine:
     def follow_group(self, world: World, node: Group) -> Outcome:
         if not node.subshell:
             return self.run(world, node.statements)
-        outcome = self.contained(world.fork(), lambda inner: self.run(inner, node.statements))
+        outcome = self.run(world.fork(), node.statements)
         return evolve(outcome, ends=False)
 
     def follow_if(self, world: World, node: If) -> Outcome:
         condition = self.run(world, node.condition)
         other = world.fork()
-        then = Outcome(("",), ends=True)
-        if condition.status is not False:
-            conditions.refine(world, node.condition[-1], succeeded=True)
-            then = self.branch(world, lambda inner: self.run(inner, node.then))
-        conditions.refine(other, node.condition[-1], succeeded=False)
+        tested = node.condition[-1]
+        if condition.status is False:
+            self.look_into(world, tested, node.then)
+            then = Outcome(ends=True)
+        else:
+            conditions.refine(world, tested, succeeded=True)
+            then = self.run(world, node.then)
+        conditions.refine(other, tested, succeeded=False)
         otherwise = self._otherwise(other, node.otherwise)
-        if then.ends and condition.status is True:
-            raise ShellEnds
         if then.ends and not otherwise.ends:
             conditions.adopt(world, other)
         elif not otherwise.ends and condition.status is not True:
@@ -195,26 +186,45 @@ class Machine:
         output = join((condition.output, limit((*then.output, *otherwise.output))))
         return Outcome(output, None, then.ends and otherwise.ends)
 
+    def look_into(self, world: World, tested: Statement, statements: tuple[Statement, ...]) -> None:
+        """Follow what is not taken, as far as is known here, for what it would start. It leaves nothing behind.
+
+        Something that is not followed may have set what was tested, so the test is believed rather than what is known.
+        """
+        inner = world.fork()
+        conditions.refine(inner, tested, succeeded=True)
+        self.run(inner, statements)
+
     def _otherwise(self, world: World, node: If | None) -> Outcome:
         if node is None:
             return Outcome()
-        if node.condition:
-            return self.branch(world, lambda inner: self.follow_if(inner, node))
-        return self.branch(world, lambda inner: self.run(inner, node.then))
+        return self.follow_if(world, node) if node.condition else self.run(world, node.then)
 
     def follow_while(self, world: World, node: While) -> Outcome:
         forks.note_loop(self, world, node)
         outputs: list[Alternatives] = []
+        known = dict(world.variables)
         for round_number in range(MAX_ROUNDS):
             before = world.stdin
             condition = self.run(world, node.condition)
             if condition.status is node.until and condition.status is not None:
+                if not round_number:
+                    self._enter_once(world, known, node)
                 break
-            body = self.branch(world, lambda inner: self.run(inner, node.body))
+            body = self.run(world, node.body)
             outputs += [condition.output, body.output]
             if world.stdin == before and round_number:
                 break
         return Outcome(join(outputs))
+
+    def _enter_once(self, world: World, known: dict[str, Alternatives], node: While) -> None:
+        """Look into a loop that is not entered; what its head has set is something there."""
+        inner = world.fork()
+        for name, value in world.variables.items():
+            if known.get(name) != value:
+                inner.set(name, (SOMETHING,))
+        conditions.refine(inner, node.condition[-1], succeeded=not node.until)
+        self.run(inner, node.body)
 
     def follow_for(self, world: World, node: For) -> Outcome:
         expander = Expander(self, world)
@@ -224,7 +234,11 @@ class Machine:
         for item in items:
             self.step()
             world.set(node.name, (item,))
-            outputs.append(self.branch(world, lambda inner: self.run(inner, node.body)).output)
+            outputs.append(self.run(world, node.body).output)
+        if not items:
+            inner = world.fork()
+            inner.set(node.name, (SOMETHING,))
+            self.run(inner, node.body)
         return Outcome(join(outputs))
 
     def follow_counting(self, world: World, node: CountingFor) -> Outcome:
@@ -233,10 +247,12 @@ class Machine:
         outputs: list[Alternatives] = []
         for expression in node.head[:1]:
             arithmetic.evaluate(expander, expression)
-        for _ in range(MAX_ROUNDS):
+        for round_number in range(MAX_ROUNDS):
             if len(node.head) > 1 and arithmetic.evaluate(expander, node.head[1]) == 0:
+                if not round_number:
+                    self.run(world.fork(), node.body)
                 break
-            outputs.append(self.branch(world, lambda inner: self.run(inner, node.body)).output)
+            outputs.append(self.run(world, node.body).output)
             if len(node.head) < 3 or arithmetic.evaluate(expander, node.head[2]) is None:
                 break
         return Outcome(join(outputs))
@@ -244,24 +260,23 @@ class Machine:
     def follow_case(self, world: World, node: Case) -> Outcome:
         expander = Expander(self, world)
         subjects = expander.text(node.word)
+        literal = all(isinstance(part, Literal) for part in node.word.parts)
         outputs: list[str] = []
-        start, taken = world.fork(), 0
+        start, taken, settled = world.fork(), 0, False
         for patterns, statements in node.arms:
             texts = [text for pattern in patterns for text in expander.pattern(pattern)]
-            if not conditions.may_match(subjects, texts):
-                continue
             branch = start.fork()
-            outcome = self.branch(branch, partial(self._run_arm, statements))
+            if settled or not conditions.may_match(subjects, texts):
+                if not literal:
+                    self.run(branch, statements)
+                continue
+            outcome = self.run(branch, statements)
             outputs += outcome.output
             if not outcome.ends:
                 world.merge(branch) if taken else conditions.adopt(world, branch)
                 taken += 1
-            if conditions.must_match(subjects, texts):
-                break
+            settled = conditions.must_match(subjects, texts)
         return Outcome(limit(outputs) or ("",))
-
-    def _run_arm(self, statements: tuple[Statement, ...], world: World) -> Outcome:
-        return self.run(world, statements)
 
     def follow_evaluate(self, world: World, node: Evaluate) -> Outcome:
         expander = Expander(self, world)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
 
 
-MAX_REENTRY = 2
+MAX_REENTRY, MAX_FUNCTIONS = 2, 16
 """A script may rewrite itself and run again; after this it is no longer followed."""
 
 
@@ -27,6 +27,7 @@ def start(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     if not is_known(name) or _is_unseen(world, argv[0]):
         machine.emit(world, (UNKNOWN, *argv[1:]))
         _maybe_shell(machine, world, argv)
+        _maybe_function(machine, world, argv)
     output = folding.fold(world, (name, *argv[1:]))
     side_effects.note(machine, world, name, argv)
     inner = wrappers.unwrap(machine, world, name, argv)
@@ -70,6 +71,16 @@ def _maybe_shell(machine: Machine, world: World, argv: tuple[str, ...]) -> None:
     for index, word in enumerate(argv[1:-1], start=1):
         if word.startswith("-") and not word.startswith("--") and word.endswith("c"):
             machine.run_shell(world, argv[index + 1])
+
+
+def _maybe_function(machine: Machine, world: World, argv: tuple[str, ...]) -> None:
+    """An unknown name may be that of any function that was defined."""
+    from lyma_server.executor.calls import execute
+
+    wanted = () if scripts_on_disk.LENIENT in world.options else tuple(world.functions)
+    for name in wanted[:MAX_FUNCTIONS]:
+        if name not in machine.stack:
+            execute(machine, world.fork(), (name, *argv[1:]))
 
 
 def _run_file(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:

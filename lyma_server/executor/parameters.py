@@ -25,7 +25,7 @@ from lyma_server.executor.marks import (
 )
 from lyma_server.executor.scripts_on_disk import LENIENT
 from lyma_server.executor.syntax import Expression, Parameter, Word
-from lyma_server.executor.world import Alternatives, ShellEnds, limit
+from lyma_server.executor.world import Alternatives, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,11 +146,13 @@ def _follow(expander: Expander, values: Alternatives | None) -> Alternatives | N
     return limit(found) if found else None
 
 
-def _operate(expander: Expander, parameter: Parameter, values: Alternatives | None, *, quoted: bool) -> Alternatives:
+def _operate(  # noqa: PLR0911 - one a kind of operator
+    expander: Expander, parameter: Parameter, values: Alternatives | None, *, quoted: bool
+) -> Alternatives:
     operator = parameter.operator
     if not operator:
         if values is None and "nounset" in expander.world.options:
-            raise ShellEnds
+            return (SOMETHING,)
         return values if values is not None else ("",)
     if operator.lstrip(":") in ("-", "=", "?", "+"):
         return _default(expander, parameter, values, quoted=quoted)
@@ -168,7 +170,7 @@ def _operate(expander: Expander, parameter: Parameter, values: Alternatives | No
 
 
 def _default(expander: Expander, parameter: Parameter, values: Alternatives | None, *, quoted: bool) -> Alternatives:
-    """`:-`, `:=`, `:?`, `:+` and their forms without colon."""
+    """`:-`, `:=`, `:?`, `:+` and their forms without colon. After `:?` a variable is something, or the shell has ended."""
     kind, colon = parameter.operator[-1], parameter.operator.startswith(":")
     found: list[str] = []
     word = parameter.words[0] if parameter.words else None
@@ -183,8 +185,9 @@ def _default(expander: Expander, parameter: Parameter, values: Alternatives | No
             found.append(SOMETHING + value.replace(UNKNOWN, "") if perhaps else value)
         if kind != "?" and (unset or perhaps):
             found += expander.operand(word, quoted=quoted)
-    if not found:
-        raise ShellEnds
+    if kind == "?" and not found:
+        found = [SOMETHING]
+        expander.world.set(parameter.name, (SOMETHING,))
     if kind == "=":
         expander.world.set(parameter.name, limit(deactivate(text).translate(UNPROTECT) for text in found))
     return limit(found)

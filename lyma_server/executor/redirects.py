@@ -58,6 +58,8 @@ def opened(machine: Machine, world: World, redirects: tuple[Redirect, ...]) -> I
         yield state
     finally:
         world.stdin, world.piped, world.redirections = saved
+        if world.kept is not None:
+            (world.stdin, world.piped), world.kept = world.kept, None
 
 
 def _open(state: Opened, redirect: Redirect) -> None:

@@ -13,9 +13,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lyma_server.executor.budget import Budget
+from lyma_server.executor.marks import PLACEHOLDER, SOMETHING, UNKNOWN, is_known, taints
 from lyma_server.executor.shell import Unreadable
 from lyma_server.executor.tools import SHELLS
-from lyma_server.executor.world import ShellEnds, TooComplex
+from lyma_server.executor.world import TooComplex
 
 if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
@@ -45,7 +46,7 @@ def follow_script(machine: Machine, world: World, place: str) -> None:
     machine.budget = Budget(STEPS, min(SECONDS, machine.disk_left_s))
     machine.stack.append(place)
     try:
-        with suppress(Unreadable, TooComplex, ShellEnds):
+        with suppress(Unreadable, TooComplex):
             machine.run_text(world, text)
     finally:
         machine.stack.pop()
@@ -53,6 +54,14 @@ def follow_script(machine: Machine, world: World, place: str) -> None:
         machine.disk_left_s -= time.monotonic() - start
         if not lenient:
             world.options.discard(LENIENT)
+
+
+def certain(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Words of a script of the disk: what is not known is something, and an unknown program nothing in particular."""
+    words = tuple(word.replace(UNKNOWN, SOMETHING) for word in argv)
+    if words and not is_known(words[0]) and not taints(words[0]):
+        return (PLACEHOLDER, *words[1:])
+    return words
 
 
 def _read(place: str) -> str | None:

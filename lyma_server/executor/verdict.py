@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
@@ -15,7 +14,7 @@ from lyma_server.executor.invocation import Invocation, Scene, program_name
 from lyma_server.executor.places import find_places
 from lyma_server.executor.shell import Unreadable
 from lyma_server.executor.tools import LINK_FOLLOWERS
-from lyma_server.executor.world import ShellEnds, TooComplex, start_world
+from lyma_server.executor.world import TooComplex, start_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,8 +63,7 @@ def judge(  # noqa: PLR0913 - the facts that a verdict rests on, each by name
         places = find_places(home, workspace, lyma_home or posixpath.join(home, ".lyma"))
         machine = Machine()
         world = start_world(places, cwd, env or {})
-        with suppress(ShellEnds):
-            machine.run_text(world, command, top=True)
+        machine.run_text(world, command, top=True)
         for invocation in machine.invocations:
             finding = judge_invocation(invocation, places)
             if finding is not None:

@@ -28,10 +28,6 @@ class TooComplex(Exception):
     """The command is too large to be followed to its end."""
 
 
-class ShellEnds(Exception):
-    """The shell would stop here (`${X:?}`, `exit`)."""
-
-
 def limit(texts: Iterable[str]) -> Alternatives:
     """Distinct alternatives, at most MAX_ALTERNATIVES; what is beyond becomes unknown text of the same origin."""
     distinct = tuple(dict.fromkeys(text if len(text) <= MAX_TEXT else UNKNOWN + taints(text) for text in texts))
@@ -81,6 +77,7 @@ class World:
     mounts: tuple[tuple[str, str], ...] = ()
     stdin: Alternatives = ("",)
     piped: bool = False
+    kept: tuple[Alternatives, bool] | None = None
     old_cwd: Alternatives = ()
     scopes: list[dict[str, Alternatives | None]] = Factory(list)
 

@@ -9,14 +9,14 @@ import time
 import pytest
 
 from lyma_server.executor import blacklist
-from tests.commands import HOME, WORKSPACE, judged, rows
+from tests.commands import HOME, WORKSPACE, judged, row_verdict, rows
 from tests.lyma import run_lyma
 
 FILES = ("commands.json", "commands_more.json")
 
 
 def wrong(row):
-    verdict = judged(row["command"], row["cwd"])
+    verdict = row_verdict(row["command"], row["cwd"])
     if verdict.verdict == row["verdict"]:
         return None
     return f"{row['category']}: {row['command']!r} in {row['cwd']} should {row['verdict']}; {verdict.rule} {verdict.reason}"
@@ -55,7 +55,10 @@ def test_a_verdict_is_quick():
 def test_every_row_of_the_short_list_is_met_and_has_a_twin():
     """A rule that no labelled command meets is not tested; its benign twins are the allowed rows."""
     met = {
-        judged(row["command"], row["cwd"]).reason for name in FILES for row in rows(name) if row["verdict"] == "block"
+        row_verdict(row["command"], row["cwd"]).reason
+        for name in FILES
+        for row in rows(name)
+        if row["verdict"] == "block"
     }
     missing = [
         rule.reason for rule in blacklist.RULES if not any(reason.startswith(f"It {rule.reason}") for reason in met)
@@ -65,5 +68,7 @@ def test_every_row_of_the_short_list_is_met_and_has_a_twin():
 
 @pytest.mark.parametrize("rule", sorted({rule.name for rule in blacklist.RULES}))
 def test_a_rule_blocks_what_is_filed_under_it(rule):
-    named = {judged(row["command"], row["cwd"]).rule for row in rows("commands_more.json") if row["category"] == rule}
+    named = {
+        row_verdict(row["command"], row["cwd"]).rule for row in rows("commands_more.json") if row["category"] == rule
+    }
     assert not named or rule in named
