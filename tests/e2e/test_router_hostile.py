@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
 import zlib
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager, closing, suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lyma_server.router.database import Database
 from lyma_server.router.providers.connect import PACKED_ERROR_LIMIT, build_http_client
 from lyma_server.router.router import Router
+from lyma_server.router.state import State
 from tests.routing import FORMATS, ask, make_keys, make_provider, make_settings
-from tests.stub_provider import StubProvider, fail, say
+from tests.stub_provider import Reply, StubProvider, fail, say
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 HEAD = "HTTP/1.1 {} Stub\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n{}\r\n"
 MEBIBYTE = 1 << 20
@@ -92,3 +97,50 @@ async def test_a_redirect_is_not_followed(status: int, class_: str) -> None:
             await router.close()
         assert elsewhere.requests == []
     assert outcome.route[0][0] == class_
+
+
+def streamed(*events: dict[str, Any]) -> Reply:
+    """Each event as it is, under the name that Anthropic would give it."""
+    text = "".join(f"event: {event.get('type', '')}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return Reply(body=text, headers={"content-type": "text/event-stream"})
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def block(index: Any, **content: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": content}
+
+
+STOPPED = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+NO_TEXT = {
+    "refusal": ("openai", [chunk(refusal=5), chunk("stop")]),
+    "name": ("openai", [chunk(tool_calls=[{"id": "c", "function": {"name": 7}}]), chunk("tool_calls")]),
+    "text": ("anthropic", [block(0, type="text", text={"a": 1}), STOPPED]),
+    "tool": ("anthropic", [block(0, type="tool_use", id="c", name=["x"]), STOPPED]),
+    "signature": ("anthropic", [block(0, type="thinking", thinking="", signature=5), STOPPED]),
+    "redacted": ("anthropic", [block(0, type="redacted_thinking", data=5), STOPPED]),
+    "indices": ("anthropic", [block(0, type="text", text=""), block("1", type="text", text=""), STOPPED]),
+}
+
+
+@pytest.mark.parametrize("case", NO_TEXT)
+async def test_what_should_be_text_and_is_not_is_this_providers_failure(case: str) -> None:
+    api, events = NO_TEXT[case]
+    with StubProvider([streamed(*events)]) as first, StubProvider([say("whole")]) as second:
+        router = Router((make_provider(first, api), make_provider(second, name="two")), make_settings())
+        outcome = await ask(router)
+        await router.close()
+    assert (outcome.error, outcome.text) == (None, "whole")
+    assert outcome.route == [("protocol_error", "retry"), ("protocol_error", "fallback"), ("ok", "done")]
+
+
+@pytest.mark.parametrize("api", FORMATS)
+async def test_a_count_that_no_ledger_holds_loses_no_row(tmp_path: Path, api: str) -> None:
+    with StubProvider([say("a", input_tokens=10**25, output_tokens=7)]) as stub:
+        router = Router((make_provider(stub, api),), make_settings(), State(Database(tmp_path / "state.db")))
+        await ask(router)
+        await router.close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
+        assert connection.execute("SELECT input_tokens, output_tokens FROM attempts").fetchall() == [(0, 7)]

@@ -14,6 +14,7 @@ from lyma_server.router.providers.assembly import (
     GrowingThinking,
     complete,
     count,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -79,14 +80,14 @@ class AnthropicAssembler:
         index = data.get("index", len(self._growing))
         kind = block.get("type")
         if kind == "text":
-            return self._begin_text(index, block.get("text") or "")
+            return self._begin_text(index, written(block.get("text")))
         if kind == "thinking":
             self.thinking = True
-            self._growing[index] = thinking = GrowingThinking(signature=block.get("signature") or None)
-            return _grow_thinking(thinking, block.get("thinking") or "")
+            self._growing[index] = thinking = GrowingThinking(signature=written(block.get("signature")) or None)
+            return _grow_thinking(thinking, written(block.get("thinking")))
         if kind == "redacted_thinking":
             self.thinking = True
-            self._growing[index] = GrowingThinking(signature=block.get("data"), redacted=True)
+            self._growing[index] = GrowingThinking(signature=written(block.get("data")), redacted=True)
         elif kind == "tool_use":
             return self._begin_call(index, block)
         return []
@@ -96,7 +97,7 @@ class AnthropicAssembler:
         return [TextDelta(text)] if text else []
 
     def _begin_call(self, index: int, block: dict[str, Json]) -> list[ChatEvent]:
-        call = GrowingCall(self._calls, block.get("id") or "", block.get("name") or "")
+        call = GrowingCall(self._calls, block.get("id") or "", written(block.get("name")))
         self._calls += 1
         self._growing[index] = call
         whole = block.get("input")
@@ -109,7 +110,7 @@ class AnthropicAssembler:
         delta = data.get("delta") or {}
         kind = delta.get("type")
         if kind == "text_delta":
-            text = delta.get("text")
+            text = written(delta.get("text"))
             if not text:
                 return []
             if not isinstance(part, GrowingText):
@@ -117,11 +118,11 @@ class AnthropicAssembler:
             part.parts.append(text)
             return [TextDelta(text)]
         if kind == "input_json_delta" and isinstance(part, GrowingCall):
-            return _grow_call(part, delta.get("partial_json") or "")
+            return _grow_call(part, written(delta.get("partial_json")))
         if kind == "thinking_delta" and isinstance(part, GrowingThinking):
-            return _grow_thinking(part, delta.get("thinking") or "")
+            return _grow_thinking(part, written(delta.get("thinking")))
         if kind == "signature_delta" and isinstance(part, GrowingThinking):
-            part.signature = (part.signature or "") + (delta.get("signature") or "")
+            part.signature = (part.signature or "") + written(delta.get("signature"))
         return []
 
     def _end(self, data: dict[str, Json]) -> None:

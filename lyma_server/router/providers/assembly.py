@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Where a provider does not count, four characters are taken for a token: close for English and code, marked estimated.
 CHARACTERS_PER_TOKEN = 4
 
+MOST_TOKENS = 1_000_000_000
+"""No call takes more; a larger count is a mistake, and its cost would not fit into the ledger."""
+
 
 class BadPart(Exception):
     """A part of a stream that is an error, or no part of an answer. `body` is what came."""
@@ -25,6 +28,17 @@ class BadPart(Exception):
     def __init__(self, body: Json) -> None:
         super().__init__("bad part")
         self.body = body
+
+
+def written(value: Json) -> str:
+    """A text that a provider wrote, empty where it wrote nothing. Raises TypeError for anything else, so that it fails
+    here, where it is this provider's failure, and not where it is used.
+    """
+    if not value:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def new_call_id() -> str:
@@ -104,4 +118,4 @@ def estimate(blocks: list[Block]) -> Usage:
 
 def count(value: Json) -> int:
     """A number of tokens that a provider wrote, 0 where it wrote something else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_TOKENS else 0

@@ -199,14 +199,16 @@ class Exchange:
             body += block
         value = parse_body(bytes(body))
         try:
-            events = self._assembler.feed_whole(value)
+            return [*self._assembler.feed_whole(value), self._assembler.completed()]
         except (BadPart, *BAD_SHAPE):
             raise self._failed("body", body=value) from None
-        return [*events, self._assembler.completed()]
 
     def _completed(self, parser: EventParser, *, seen: bool) -> Completed:
         if self._assembler.finish is not None:
-            return self._assembler.completed()
+            try:
+                return self._assembler.completed()
+            except BAD_SHAPE:  # parts that are well alone and do not fit together
+                raise self._failed("stream", transport="protocol_error") from None
         if not seen and parser.stray.strip():
             raise self._failed("body", body=parse_body(parser.stray))
         raise self._failed("stream")

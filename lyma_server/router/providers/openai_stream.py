@@ -14,6 +14,7 @@ from lyma_server.router.providers.assembly import (
     GrowingThinking,
     complete,
     count,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class OpenAIAssembler:
         if calls:
             for part in calls:
                 self._grow_call(part, events)
-        refusal = delta.get("refusal")
+        refusal = written(delta.get("refusal"))
         if refusal:
             self._refused = True
             self._grow_text(refusal, [])
@@ -124,7 +125,7 @@ class OpenAIAssembler:
         function = part.get("function") or {}
         call = self._find_call(part.get("index"), part.get("id") or "")
         if not call.name:
-            call.name = function.get("name") or ""
+            call.name = written(function.get("name"))
         arguments = function.get("arguments") or ""
         if not isinstance(arguments, str):  # some servers send an object, whole
             arguments = json.dumps(arguments)
