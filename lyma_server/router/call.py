@@ -41,12 +41,12 @@ Candidate = tuple["Station", str]
 
 @define(eq=False)
 class Memory:
-    """What calls tell later ones: parameters that a model refuses, the candidate whose answer to a session broke off, and
-    which sessions know already that a candidate costs more.
+    """What calls tell later ones: parameters that a model refuses, where the answer to a session broke off (with the key
+    where it was the key's fault), and which sessions know already that a candidate costs more.
     """
 
     refused: dict[tuple[str, str], frozenset[str]] = field(factory=dict)
-    broken: dict[str, tuple[str, str, str]] = field(factory=dict)
+    broken: dict[str, tuple[tuple[str, str], str | None]] = field(factory=dict)
     told: set[tuple[str, str, str]] = field(factory=set)
 
 
@@ -227,12 +227,8 @@ class CallLoop:
         the first that will be; else one whose breaker is open, since there is nothing to lose.
         """
         free = [(station, key) for station in self._stations for key in self._usable(station)]
-        broken = self._memory.broken.get(self._request.session)
-        for station, key in free:
-            if (*_spot(station), key) != broken:
-                return station, key
         if free:
-            return free[0]
+            return self._away_from_the_break(free)
         soonest = self._soonest()
         wait = self._fleet.wait_for_key(*soonest) if soonest is not None else LONGEST_WAIT_S
         if soonest is not None and wait <= min(LONGEST_WAIT_S, self._left()):
@@ -242,6 +238,15 @@ class CallLoop:
             for key in self._fleet.usable(station, self._request.session, (), forced=True):
                 return station, key
         raise all_failed(self._fates())
+
+    def _away_from_the_break(self, free: list[Candidate]) -> Candidate:
+        """The first that is not where the last answer broke off. That was one key's fault, or more often its provider's;
+        then another provider comes first, and another key of the same one only where there is none.
+        """
+        spot, key = self._memory.broken.get(self._request.session, (None, None))
+        elsewhere = [(station, other) for station, other in free if _spot(station) != spot]
+        others = [(station, other) for station, other in free if (_spot(station), other) != (spot, key)]
+        return ((key is None and elsewhere) or others or free)[0]
 
     def _soonest(self, *, cooling: bool = False) -> Candidate | None:
         """The candidate that may be asked again first; with `cooling` among those that may not be asked now."""
@@ -316,7 +321,8 @@ class CallLoop:
         if not trial.committed:
             return all_failed(self._fates(), detail)
         self._fleet.moved_on(trial.station, self._request.session, trial.fingerprint)
-        self._memory.broken[self._request.session] = (*_spot(trial.station), trial.fingerprint)
+        at_fault = None if decision.key == "none" else trial.fingerprint
+        self._memory.broken[self._request.session] = (_spot(trial.station), at_fault)
         return interrupted(trial.station.provider.name, decision.class_, "".join(trial.said), self._fates(), detail)
 
     def _fates(self) -> list[Fate]:

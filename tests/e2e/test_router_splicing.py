@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from lyma_server.errors import StreamInterrupted
+from lyma_server.router.router import Router
 from tests.lyma import environment, run_lyma
-from tests.routing import FORMATS
+from tests.routing import FORMATS, make_keys, make_provider, make_settings
+from tests.routing import ask as route
 from tests.stub_provider import Reply, StubProvider, call_tool, say
 
 ERROR = {"type": "overloaded_error", "message": "Overloaded"}
@@ -88,3 +91,35 @@ def test_arguments_that_are_no_json_are_never_mended_and_run(folder):
     assert len(stub.requests) == 3
     assert result.returncode == 4
     assert "arguments for a tool that are no JSON" in result.stderr
+
+
+@pytest.mark.parametrize("ending", ["cut", "error"])
+async def test_after_a_break_another_provider_is_asked_before_another_key(ending):
+    """All keys of a provider that breaks off break off: to ask its next one would be to fail a second time."""
+    with StubProvider([say("BROKE", **ENDINGS[ending])]) as bad, StubProvider([say("whole")]) as good:
+        router = Router((make_provider(bad, keys=make_keys(3)), make_provider(good, name="two")), make_settings())
+        broken, whole = await route(router), await route(router)
+        await router.close()
+    assert isinstance(broken.error, StreamInterrupted)
+    assert (whole.error, whole.text) == (None, "whole")
+    assert len(bad.requests) == 1
+
+
+async def test_after_a_break_by_a_key_another_key_is_asked():
+    limited = {"type": "rate_limit_error", "message": "Rate limit reached"}
+    replies = [say("BROKE", end="error", error=limited), say("whole")]
+    with StubProvider(replies) as first, StubProvider([say("other")]) as second:
+        router = Router((make_provider(first, keys=make_keys(2)), make_provider(second, name="two")), make_settings())
+        broken, whole = await route(router), await route(router)
+        await router.close()
+    assert isinstance(broken.error, StreamInterrupted)
+    assert (whole.text, whole.keys) == ("whole", ["2"])
+
+
+async def test_after_a_break_the_next_key_is_asked_where_there_is_no_other_provider():
+    with StubProvider([say("BROKE", end="cut"), say("whole")]) as stub:
+        router = Router((make_provider(stub, keys=make_keys(2)),), make_settings())
+        broken, whole = await route(router), await route(router)
+        await router.close()
+    assert isinstance(broken.error, StreamInterrupted)
+    assert (whole.text, whole.keys) == ("whole", ["2"])
