@@ -159,14 +159,14 @@ async def test_a_cancel_leaves_no_process_behind(commands):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert time.monotonic() - began < 2
-    assert running("987.01") == []
+    await until_gone("987.01", 2)
 
 
 async def test_a_timeout_leaves_no_process_behind(commands):
     run = await commands.run("echo begun; " + DETACHED.format(n="987.02"), timeout_s=0.7)
     assert run.timed_out
     assert run.output.text() == "begun\n"
-    assert running("987.02") == []
+    await until_gone("987.02", 2)
     assert not run.leaves_processes
 
 
@@ -191,7 +191,7 @@ async def test_a_background_command_lives_with_the_session(commands):
     assert [(each.number, each.status) for each in commands.listed()] == [(server.number, None)]
     stopped = await commands.stop(server.number)
     assert (stopped.status, stopped.output.text()) == (128 + 15, "up\n")
-    assert running("987.03") == []
+    await until_gone("987.03", 2)
     with pytest.raises(ToolError, match="no command 99"):
         await commands.stop(99)
 
@@ -201,7 +201,7 @@ async def test_what_a_command_leaves_running_is_listed_and_can_be_stopped(comman
     assert (run.status, run.output.text(), run.leaves_processes) == (0, "left\n", True)
     assert [each.number for each in commands.listed()] == [run.number]
     await commands.stop(run.number)
-    assert running("987.04") == []
+    await until_gone("987.04", 2)
     assert commands.listed() == ()
 
 
@@ -361,4 +361,4 @@ async def test_only_so_many_idle_sandboxes_stay(home, monkeypatch):
         assert len(running("987.08")) > 0
     finally:
         await known.close()
-    assert running("987.08") == []
+    await until_gone("987.08", 2)
