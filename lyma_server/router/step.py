@@ -20,6 +20,8 @@ WARM_UP_POLL_S = 1.0
 WARM_UP_WHILE_OTHERS_WAIT_S = 60.0
 """How long a loading model is waited for, in seconds, although another provider is free."""
 
+_ASKED_AGAIN = {"retry", "repair"}
+
 
 @frozen
 class Attempted:
@@ -110,9 +112,11 @@ def next_step(decision: Decision, facts: Facts) -> Step:
 
 
 def _counted(decision: Decision, facts: Facts) -> int:
-    """Attempts that use up the budget, this one included; refused keys and empty accounts do not."""
-    classes = (decision.class_, *(attempt.class_ for attempt in facts.attempts))
-    return sum(CLASSES[class_].counted for class_ in classes)
+    """Attempts that use up the budget, this one included. Refused keys and empty accounts do not; nor does one after which
+    the same candidate was asked again, since that is done once: else two at each of three leave none for the fourth.
+    """
+    past = (attempt.class_ for attempt in facts.attempts if attempt.next not in _ASKED_AGAIN)
+    return sum(CLASSES[class_].counted for class_ in (decision.class_, *past))
 
 
 def _seen(decision: Decision, facts: Facts) -> bool:

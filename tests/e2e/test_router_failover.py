@@ -428,3 +428,14 @@ async def test_a_model_on_board_that_cannot_start_says_why_and_the_next_answers(
     assert outcome.text == "second"
     assert alone.error is not None
     assert "embedded could not start (The model file is missing" in alone.error.message
+
+
+async def test_pages_from_three_providers_leave_the_fourth_its_turn() -> None:
+    """Each page is asked for twice, which would use up the attempts of a call if it counted."""
+    with StubProvider([html()]) as pages, StubProvider([say("whole")]) as good:
+        providers = [make_provider(pages, name=f"page{n}") for n in range(3)]
+        router = Router((*providers, make_provider(good, name="good")), make_settings())
+        outcome = await ask(router)
+        await router.close()
+    assert (outcome.error, outcome.text) == (None, "whole")
+    assert len(pages.requests) == 6

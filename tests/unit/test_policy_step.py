@@ -105,6 +105,14 @@ def test_three_hours_are_never_slept():
     assert next_step(decision("rate_limit"), evolve(ALONE, wait_s=10_800.0, deadline_s=99_999.0)).kind == "fail"
 
 
+@pytest.mark.parametrize(("class_", "again"), [("protocol_error", "retry"), ("param_unsupported", "repair")])
+def test_asking_the_same_candidate_again_takes_no_turn_from_another(class_, again):
+    past = tuple(been(class_, kind, f"provider {n}") for n in range(3) for kind in (again, "fallback"))
+    assert next_step(decision("server_error"), evolve(HERE, attempts=past, keys_left=0)).kind == "fallback"
+    full = evolve(HERE, attempts=(been(class_, "fallback"),) * 5)
+    assert next_step(decision(class_), full).kind == "fail"
+
+
 def test_a_spent_deadline_fails():
     for class_ in set(CLASSES) - {"ok", "truncated", "tool_args_invalid"}:
         assert next_step(decision(class_), evolve(HERE, deadline_s=0.0)).kind == "fail"
