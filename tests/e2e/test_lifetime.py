@@ -115,7 +115,7 @@ def staged(place: Path, stub: StubProvider, state: str, *, held: bool) -> Iterat
     found = family(client.pid)
     try:
         server, holder = map(int, client.stdout.readline().split())
-        wait_for(lambda: find(server, STATES[state]))
+        wait_for(lambda: find(server, STATES[state]) and (STATES[state] is MODEL or find(server, LEFT_BEHIND)))
         found = family(client.pid)
         yield Scene(client, server, holder)
     finally:
