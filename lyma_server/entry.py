@@ -7,6 +7,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
 
 def terminal() -> None:
@@ -21,6 +22,19 @@ def terminal() -> None:
         code = main(sys.argv[1:], serve)
     except KeyboardInterrupt:
         code = 130
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End with `code`. An import that is under way in another thread is cut off with the process: the interpreter's own
+    end would stop it in the middle, which not every extension survives.
+    """
+    import threading
+
+    if any(thread.name == "import" for thread in threading.enumerate()):
+        import os
+
+        os._exit(code)  # all that was said is flushed by now
     sys.exit(code)
 
 

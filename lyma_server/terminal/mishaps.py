@@ -6,6 +6,8 @@ import errno
 import os
 from typing import Final
 
+from lyma_server.terminal.plain import plain_line
+
 REMEDIES: Final = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there",
@@ -16,6 +18,7 @@ REMEDIES: Final = {
     errno.ENFILE: "close other programs",
     errno.ENOMEM: "close other programs",
     errno.EIO: "look after the disk",
+    errno.ENAMETOOLONG: "give a shorter name",
 }
 
 
@@ -25,4 +28,4 @@ def mishap(error: Exception) -> str | None:
         return None
     remedy = REMEDIES.get(error.errno or 0)
     reason = (error.strerror or "it failed").lower()
-    return f"{os.fsdecode(error.filename)}: {reason}; {remedy}." if remedy else None
+    return f"{plain_line(os.fsdecode(error.filename))}: {reason}; {remedy}." if remedy else None

@@ -14,7 +14,12 @@ LONGEST = 1 << 16
 
 def read_key(prompt: str) -> Secret:
     """Read one key. Raises UsageError where there is none, or no way to keep it from being seen."""
-    return one_key(read_unseen(prompt) if sys.stdin.isatty() else sys.stdin.read(LONGEST + 1))
+    if sys.stdin.isatty():
+        return one_key(read_unseen(prompt))
+    try:
+        return one_key(sys.stdin.read(LONGEST + 1))
+    except UnicodeDecodeError:
+        raise UsageError("What was given is no text, so it is no key; nothing was changed.") from None
 
 
 def one_key(text: str) -> Secret:

@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +26,6 @@ from tests.stub_provider import StubProvider, call_tool, hang
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.llama.server import LlamaServer
 
@@ -176,6 +176,44 @@ def test_while_the_command_of_a_key_hangs(hanging: dict[str, str]) -> None:
         client.process.stdin.close()
         client.wait()
         assert len(client.replies(identity)) == 1
+
+
+@pytest.fixture
+def slow_import(tmp_path: Path) -> dict[str, str]:
+    """Variables under which importing an SDK takes longer than anybody waits."""
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow/openai.py").write_text("import time; time.sleep(30)")
+    return {"PYTHONPATH": f"{tmp_path / 'slow'}:{os.environ['PYTHONPATH']}", "LYMA_HOME": str(tmp_path / "home")}
+
+
+def test_while_an_sdk_is_imported(slow_import: dict[str, str]) -> None:
+    with StubProvider([hang()]) as stub:
+        variables = environment(**{**settings(stub, Path(slow_import["LYMA_HOME"])), **slow_import})
+        with start_lyma("ask", "--json", "hi", env=variables) as lyma:
+            assert "turn.started" in lyma.stdout.readline()
+            time.sleep(0.3)
+            start = time.monotonic()
+            lyma.send_signal(signal.SIGINT)
+            out, err = lyma.communicate(timeout=20)
+            assert time.monotonic() - start < LIMIT_S
+    assert (lyma.returncode, err) == (130, "")
+    assert json.loads(out.splitlines()[-1])["stopReason"] == "cancelled"
+
+
+def test_while_a_server_imports_an_sdk(slow_import: dict[str, str]) -> None:
+    with (
+        StubProvider([hang()]) as stub,
+        RawClient(COMMAND, env={**settings(stub, Path(slow_import["LYMA_HOME"])), **slow_import}) as client,
+    ):
+        client.initialize()
+        identity = client.request("lyma/ask", {"prompt": "hi"})
+        client.event("turn.started")
+        check_turn(client, cancel(client, identity)["result"])
+        client.call("shutdown")
+        start = time.monotonic()
+        client.notify("exit")
+        assert client.wait() == 0
+        assert time.monotonic() - start < LIMIT_S
 
 
 @times(2, 30)

@@ -138,6 +138,18 @@ def test_a_server_that_refuses(status: int, home: Path) -> None:
     check(done, NOBODY_ANSWERED, "local")
 
 
+def test_bytes_that_are_no_text_are_no_key(home: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "keys", "add", "openai"],
+        input=b"\xff\xfe",
+        env=environment(PYTHONIOENCODING="utf-8:strict"),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (USAGE, b"")
+    assert done.stderr == b"lyma: What was given is no text, so it is no key; nothing was changed.\n"
+
+
 def test_a_folder_that_is_gone(home: Path, tmp_path: Path) -> None:
     words = ["sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh", *COMMAND, "ask", "hi"]
     (tmp_path / "gone").mkdir()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import threading
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+THREAD: Final = "import"
+"""The name of the threads that import, so that whoever ends the process knows of them."""
 
 # Both SDKs share dependencies; imported at once from two threads they would wait for each other's modules.
 _importing = threading.Lock()
@@ -20,5 +24,28 @@ def _import(names: tuple[str, ...]) -> list[ModuleType]:
 
 
 async def import_in_thread(*names: str) -> list[ModuleType]:
-    """The modules of these names, imported in a thread."""
-    return await asyncio.to_thread(_import, names)
+    """The modules of these names, imported in a thread of its own: the loop's threads are waited for when it ends, and
+    who stops in the middle of an import wants to be gone.
+    """
+    loop = asyncio.get_running_loop()
+    imported: asyncio.Future[list[ModuleType]] = loop.create_future()
+
+    def settle(modules: list[ModuleType] | None, problem: BaseException | None) -> None:
+        if imported.cancelled():
+            return
+        if problem is None:
+            imported.set_result(modules or [])
+        else:
+            imported.set_exception(problem)
+
+    def work() -> None:
+        modules, problem = None, None
+        try:
+            modules = _import(names)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            problem = error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, modules, problem)
+
+    threading.Thread(target=work, name=THREAD, daemon=True).start()
+    return await imported
