@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lyma_server.router.database import Database
+from lyma_server.router.providers import connect
 from lyma_server.router.providers.connect import PACKED_ERROR_LIMIT, build_http_client
 from lyma_server.router.router import Router
 from lyma_server.router.state import State
@@ -61,6 +62,27 @@ async def test_an_event_without_an_end_is_no_answer(block: bytes) -> None:
         outcome = await ask(router)
         await router.close()
     assert outcome.route[0][0] == "protocol_error"
+
+
+@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("stays", [False, True], ids=["cut", "silent"])
+async def test_a_rate_limit_whose_body_never_ends_is_still_one(monkeypatch, *, stays: bool, api: str) -> None:
+    monkeypatch.setattr(connect, "ERROR_PATIENCE_S", 0.2)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD.format(429, "retry-after: 10800\r\n").encode() + b"8\r\n{")
+        if stays:
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, asyncio.timeout(20):
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        router = Router((make_provider(url, api),), make_settings())
+        outcome = await ask(router)
+        await router.close()
+    assert outcome.route == [("rate_limit", "fail")]
+    assert (outcome.attempts[0].retry_after_ms or 0) >= 10_800_000
 
 
 async def test_an_error_is_not_unpacked_beyond_measure() -> None:

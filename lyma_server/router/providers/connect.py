@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from typing import TYPE_CHECKING, cast
@@ -18,6 +19,9 @@ ERROR_LIMIT = 1 << 20
 
 PACKED_ERROR_LIMIT = 64 << 10
 """The same where it is compressed: up to a thousand times as much comes out."""
+
+ERROR_PATIENCE_S = 5.0
+"""The longest silence in an error's body, in seconds: its status and headers say the most, and they are there."""
 
 LOOPBACK = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
@@ -55,17 +59,24 @@ async def _bound_error(response: httpx2.Response) -> None:
 
 
 def _bounded(stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, limit: int) -> httpx2.AsyncByteStream:
-    """`stream`, which ends after `limit` bytes."""
+    """`stream`, which ends after `limit` bytes, and also where it is cut or falls silent: the SDKs would report that instead
+    of the status, and a rate limit with its Retry-After would be forgotten.
+    """
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = limit
-            async for block in cast("httpx2.AsyncByteStream", stream):
+            left, blocks = limit, aiter(cast("httpx2.AsyncByteStream", stream))
+            while left > 0:
+                try:
+                    async with asyncio.timeout(ERROR_PATIENCE_S):
+                        block = await anext(blocks, b"")
+                except (TimeoutError, httpx2.TransportError):
+                    return
+                if not block:
+                    return
                 yield block[:left]
                 left -= len(block)
-                if left <= 0:
-                    return
 
         async def aclose(self) -> None:
             await cast("httpx2.AsyncByteStream", stream).aclose()
