@@ -210,6 +210,13 @@ def _look_up(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     return Outcome((UNKNOWN,))
 
 
+def _hash(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
+    """`hash -p path name` gives a program another name."""
+    if argv[1:2] == ("-p",) and len(argv) > 3:
+        world.aliases[argv[3]] = argv[2]
+    return _look_up(machine, world, argv)
+
+
 def _option(_machine: Machine, _world: World, _argv: tuple[str, ...]) -> Outcome:
     return Outcome()
 
@@ -229,7 +236,7 @@ BUILTINS: dict[str, Builtin] = {
     "command": _command, "builtin": _command, "exec": _command, "trap": _trap, "alias": _alias, "unalias": _colon,
     "read": _read, "mapfile": _mapfile, "readarray": _mapfile, "[": _test, "test": _test,
     "exit": _end, "return": _end, "logout": _end, "break": _end, "continue": _end, "echo": _print, "printf": _print,
-    "type": _look_up, "hash": _look_up, "history": _look_up, "fc": _look_up, "bind": _look_up, "enable": _look_up,
+    "type": _look_up, "hash": _hash, "history": _look_up, "fc": _look_up, "bind": _look_up, "enable": _look_up,
     "shopt": _option, "umask": _option, "ulimit": _option, "getopts": _option, "let": _option, "caller": _option,
     "times": _option, "disown": _option, "time": _time,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from lyma_server.executor.world import Outcome, World, join, limit
 
 if TYPE_CHECKING:
     from lyma_server.executor.evaluation import Machine
-    from lyma_server.executor.syntax import Assignment, Call, Declare
+    from lyma_server.executor.syntax import Assignment, Call, Declare, Expression
 
 MAX_CALL_DEPTH = 24
 
@@ -65,6 +65,14 @@ def _each(machine: Machine, world: World, argvs: list[tuple[str, ...]]) -> Outco
 def assign(expander: Expander, assignment: Assignment) -> None:
     """`name=value`, `name+=value`, `name=(items)`, `name[index]=value`."""
     world, name = expander.world, assignment.name
+    if assignment.items is not None and any(assignment.keys):
+        pairs = zip(assignment.keys, assignment.items, strict=True)
+        items = {} if not assignment.append else dict(world.arrays.get(name, {}))
+        for number, (key, word) in enumerate(pairs):
+            items[_key(expander, key) if key else str(number)] = expander.text(word)[0]
+        world.arrays[name] = items
+        world.variables.pop(name, None)
+        return
     if assignment.items is not None:
         fields = [field for fields in expander.argv(assignment.items)[:1] for field in fields]
         old = list(world.arrays.get(name, {}).values()) if assignment.append else []
@@ -73,7 +81,9 @@ def assign(expander: Expander, assignment: Assignment) -> None:
         return
     values = expander.text(assignment.value)
     if assignment.index is not None:
-        key = _key(expander, assignment)
+        key = _key(expander, assignment.index)
+        if name == "BASH_ALIASES":
+            world.aliases[key] = values[0]
         items = world.arrays.setdefault(name, {})
         items[key] = items.get(key, "") * assignment.append + values[0]
         return
@@ -82,9 +92,9 @@ def assign(expander: Expander, assignment: Assignment) -> None:
     world.set(name, values)
 
 
-def _key(expander: Expander, assignment: Assignment) -> str:
-    number = arithmetic.evaluate(expander, assignment.index)
-    text = getattr(getattr(assignment.index, "parts", (None,))[0], "text", "")
+def _key(expander: Expander, index: Expression) -> str:
+    number = arithmetic.evaluate(expander, index)
+    text = getattr(getattr(index, "parts", (None,))[0], "text", "")
     return text if number is None or (text and not text.lstrip("-").isdigit() and number == 0) else str(number)
 
 
@@ -105,12 +115,11 @@ def declare(machine: Machine, world: World, node: Declare) -> Outcome:
         if argument.value is None and argument.items is None:
             argv.append(argument.name)
             continue
+        if argument.value and any("n" in flag for flag in argv[1:] if flag.startswith("-")):
+            world.refer(argument.name, expander.text(argument.value)[0])
+            continue
         assign(expander, argument)
         machine.note_environment(world, [argument.name])
-        if any("n" in flag for flag in argv[1:] if flag.startswith("-")):
-            world.variables[argument.name] = limit(
-                value for target in world.get(argument.name) or () for value in world.get(target) or ()
-            ) or ("",)
     return builtin_commands.declare(machine, world, tuple(argv))
 
 
@@ -175,7 +184,7 @@ def _function(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
     name = argv[0]
     if machine.stack.count(name) > 1 or len(machine.stack) > MAX_CALL_DEPTH:
         return Outcome(output=(UNKNOWN,))
-    positional = world.positional
+    positional, references = world.positional, dict(world.references)
     world.positional = argv[1:]
     world.scopes.append({})
     machine.stack.append(name)
@@ -183,7 +192,7 @@ def _function(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
         outcome = machine.run(world, (world.functions[name],))
     finally:
         machine.stack.pop()
-        world.positional = positional
+        world.positional, world.references = positional, references
         _leave_scope(world)
     return evolve(outcome, ends=False)
 

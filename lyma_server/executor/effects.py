@@ -95,6 +95,24 @@ def _rm(arguments: tuple[str, ...], *, always: bool = False) -> Found:
         yield ("remove tree" if tree else "remove"), operand
 
 
+_CMAKE_TOOLS: dict[str, tuple[str, ...]] = {
+    "rm": (), "remove": ("-rf",), "remove_directory": ("-rf",), "remove_directories": ("-rf",),
+}  # fmt: skip
+
+
+def _cmake(arguments: tuple[str, ...]) -> Found:
+    """`cmake -E rm -rf build`: it deletes by itself, without starting a program."""
+    if arguments[:1] == ("-E",) and arguments[1:2] and arguments[1] in _CMAKE_TOOLS:
+        yield from _rm((*_CMAKE_TOOLS[arguments[1]], *arguments[2:]))
+
+
+def _rclone(arguments: tuple[str, ...]) -> Found:
+    """Deletions by rclone in a folder of this machine."""
+    operands = read_options(arguments).operands
+    if operands[:1] in (("purge",), ("delete",), ("rmdirs",)):
+        yield from _rm(operands[1:], always=True)
+
+
 def _shred(arguments: tuple[str, ...]) -> Found:
     options = read_options(arguments, ("-n", "-s", "--iterations", "--size", "--random-source"))
     for operand in options.operands:
@@ -292,7 +310,7 @@ _always = partial(_rm, always=True)
 _open_in_place = _in_place(("-e", "-f", "--expression", "--file"))
 
 _ROWS: dict[str, Reader] = {
-    "rm": _rm, "grm": _rm, "unlink": _operands("remove"), "rmdir": _operands("remove"), "srm": _always, "wipe": _always, "trash": _always,
+    "rm": _rm, "grm": _rm, "unlink": _operands("remove"), "rmdir": _operands("remove"), "cmake": _cmake, "rclone": _rclone, "srm": _always, "wipe": _always, "trash": _always,
     "trash-put": _always, "rimraf": _always, "del-cli": _always, "rmtree": _always, "Remove-Item": _always, "ri": _always, "rd": _always,
     "del": _always, "erase": _always, "scrub": _shred, "shred": _shred, "gshred": _shred, "nwipe": _shred, "gio": _always, "kioclient": _always,
     "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _scp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd,

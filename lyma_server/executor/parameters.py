@@ -25,7 +25,7 @@ from lyma_server.executor.marks import (
 )
 from lyma_server.executor.scripts_on_disk import LENIENT
 from lyma_server.executor.syntax import Expression, Parameter, Word
-from lyma_server.executor.world import Alternatives, limit
+from lyma_server.executor.world import Alternatives, join, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,13 @@ def _expand_list(expander: Expander, parameter: Parameter, items: list[str], *, 
             items = [_operate(expander, parameter, (item,), quoted=quoted)[0] for item in items]
     if quoted and is_list(parameter):
         return (BREAK.join(NOTHING + item for item in items),)
-    return ((BREAK if not quoted else " ").join(items),)
+    return join(((item,) for item in items), _first_separator(expander) if quoted else BREAK)
+
+
+def _first_separator(expander: Expander) -> str:
+    """What joins the items of `"$*"`: the first character of IFS, a space where IFS is not set."""
+    values = expander.world.get("IFS")
+    return values[0][:1] if values else " "
 
 
 def _items(expander: Expander, parameter: Parameter) -> list[str] | None:

@@ -84,6 +84,7 @@ class Assignment:
     name: str
     value: Word | None = None
     items: tuple[Word, ...] | None = None
+    keys: tuple[Expression | None, ...] = ()
     index: Expression | None = None
     append: bool = False
     naked: bool = False

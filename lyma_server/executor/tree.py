@@ -166,6 +166,9 @@ def _assignment(node: Node) -> Assignment:
         name=_value(node.get("Name")),
         value=_optional(node.get("Value")),
         items=tuple(_word(item.get("Value")) for item in array.get("Elems", ())) if array is not None else None,
+        keys=tuple(
+            _expression(item["Index"]) if item.get("Index") else None for item in (array or {}).get("Elems", ())
+        ),
         index=_expression(index) if index else None,
         append=bool(node.get("Append")),
         naked=bool(node.get("Naked")),

@@ -80,6 +80,7 @@ class World:
     kept: tuple[Alternatives, bool] | None = None
     old_cwd: Alternatives = ()
     scopes: list[dict[str, Alternatives | None]] = Factory(list)
+    references: dict[str, str] = Factory(dict)
 
     def fork(self) -> World:
         """A shell of its own with the same state; files are shared, since the disk is."""
@@ -91,15 +92,29 @@ class World:
             options=set(self.options),
             aliases=dict(self.aliases),
             descriptors=dict(self.descriptors),
+            references=dict(self.references),
             scopes=[dict(scope) for scope in self.scopes],
         )
 
+    def refer(self, name: str, target: str) -> None:
+        """`declare -n name=target`: from now on both name the same variable. A circle is none, as in bash."""
+        self.references.pop(name, None)
+        if self._target(target) != name:
+            self.references[name] = target
+
+    def _target(self, name: str) -> str:
+        while name in self.references:
+            name = self.references[name]
+        return name
+
     def set(self, name: str, values: Alternatives) -> None:
+        name = self._target(name)
         self.arrays.pop(name, None)
         self.variables[name] = limit(values)
 
     def get(self, name: str) -> Alternatives | None:
         """The alternatives of a variable, None where it is not set."""
+        name = self._target(name)
         if name in self.arrays:
             items = self.arrays[name]
             return (items.get("0", next(iter(items.values()), "")),)

@@ -254,7 +254,7 @@ _RUNS = ("os.system", "os.popen", "subprocess.run", "subprocess.call", "subproce
          "subprocess.Popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput", "os.popen2", "os.popen3",
          "asyncio.create_subprocess_shell", "platform.popen", "pexpect.run", "pexpect.spawn", "plumbum.local", "invoke.run")  # fmt: skip
 _FETCHES = ("urllib.request.urlopen", "urllib2.urlopen", "urllib.urlopen", "requests.get", "requests.post", "requests.put", "requests.request",
-            "httpx.get", "httpx.post", "urllib.request.Request", "http.client.HTTPSConnection", "socket.create_connection")  # fmt: skip
+            "httpx.get", "httpx.post", "urllib.request.Request", "http.client.HTTPSConnection")  # fmt: skip
 _TEMPORARY = ("tempfile.mkdtemp", "tempfile.mkstemp", "tempfile.mktemp", "tempfile.TemporaryDirectory", "tempfile.NamedTemporaryFile",
               "tempfile.gettempdir")  # fmt: skip
 
@@ -292,7 +292,7 @@ CALLS: dict[str, Call] = {
     "tuple": _same, "sorted": _same, "set": _same, "iter": _same, "range": _range, "ord": lambda _r, arguments, _n: ord(first_text(arguments)[:1] or " "),
     "int": lambda _r, arguments, _n: int(first_text(arguments)) if first_text(arguments).isdecimal() else None,
     "sys.stdin.read": _standard_input, "sys.stdin.readline": _standard_input, "sys.stdin.buffer.read": _standard_input, "input": _standard_input,
-    "socket.socket": _connect, "os.dup2": _duplicate, "ctypes.CDLL": lambda _r, _a, _n: Name("os"), "ctypes.cdll.LoadLibrary": lambda _r, _a, _n: Name("os"),
+    "socket.socket": _connect, "socket.create_connection": _connect, "os.dup2": _duplicate, "ctypes.CDLL": lambda _r, _a, _n: Name("os"), "ctypes.cdll.LoadLibrary": lambda _r, _a, _n: Name("os"),
     "shlex.split": lambda _r, arguments, _n: list(first_text(arguments).split()), "dict": lambda _r, arguments, _n: arguments[0] if arguments else None,
     "json.dumps": lambda _r, arguments, _n: text_of(arguments[0]) if arguments else None, "repr": lambda _r, arguments, _n: first_text(arguments),
     "Path": _path, "Path.home": lambda reader, _a, _n: Place(reader.world.home()[0]), "rmtree": on_first("rm", "-rf", "--"),

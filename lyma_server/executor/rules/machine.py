@@ -144,7 +144,9 @@ def ends_machine(case: Case) -> str | None:
     return case.invocation.shown if re.search(pattern, case.words) else None
 
 
-_SWITCH = re.compile(r"^/proc/sysrq-trigger$|^/sys/power/(?:state|disk)$|^/dev/watchdog\d*$|^/sys/kernel/.*/reboot$")
+_SWITCH = re.compile(
+    r"^/proc/sysrq-trigger$|^/proc/sys/kernel/(?:sysrq|panic|modules_disabled)$|^/sys/power/(?:state|disk)$|^/dev/watchdog\d*$|^/sys/kernel/.*/reboot$"
+)
 _SIGNALS = re.compile(r"^-(?:\d+|[A-Z][A-Z0-9]*|s|n|l|L)$")
 
 
