@@ -68,8 +68,8 @@ def assign(expander: Expander, assignment: Assignment) -> None:
     if assignment.items is not None and any(assignment.keys):
         pairs = zip(assignment.keys, assignment.items, strict=True)
         items = {} if not assignment.append else dict(world.arrays.get(name, {}))
-        for number, (key, word) in enumerate(pairs):
-            items[_key(expander, key) if key else str(number)] = expander.text(word)[0]
+        for number, (place, word) in enumerate(pairs):
+            items[_key(expander, place) if place else str(number)] = expander.text(word)[0]
         world.arrays[name] = items
         world.variables.pop(name, None)
         return
