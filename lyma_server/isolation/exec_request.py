@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
@@ -64,16 +65,35 @@ def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequ
     except PermissionError:
         raise HiddenProcess from None
     path = read_string(memory, call.path_at)
-    if path:
+    own = _OWN_LINK.match(path)
+    if own and own.end() == len(path):
+        file = _open(f"/proc/{pid}/{own[1] or own[2]}", os.O_PATH, stack)
+    elif path:
+        path = _follow_own(pid, path)
         file = _open_seen(root, path, call.folder_of(pid, cwd), call.base(pid), stack)
     elif call.flags & AT_EMPTY_PATH:
         file = _open(call.base(pid), os.O_PATH, stack)
         path = link_target(call.base(pid))
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    argv = read_strings(memory, call.argv_at) or ("",)
+    argv = tuple(_follow_own(pid, word) for word in read_strings(memory, call.argv_at)) or ("",)
     first = ExecRequest(pid, path, argv, cwd, file, root, head_of(file))
     return [first, *_interpreters(first, stack)]
+
+
+_OWN_LINK = re.compile(r"/+(?:proc/+(?:thread-)?self/+(cwd|root|exe|fd/+\d+)|dev/+(fd/+\d+))(?=/|$)")
+
+
+def _follow_own(pid: int, path: str) -> str:
+    """`path` where it starts with a link of /proc to the process itself, which would lead us to ourselves."""
+    own = _OWN_LINK.match(path)
+    if own is None:
+        return path
+    try:
+        target = _below_root(pid, own[1] or own[2])
+    except OSError:
+        return path
+    return target.rstrip("/") + path[own.end() :] if target.startswith("/") else path
 
 
 def head_of(file: int) -> bytes | None:
@@ -125,9 +145,14 @@ def _call(notification: Notification) -> _Call:
 
 def _folder_of(pid: int) -> str:
     """The folder of a process, below its own root."""
-    cwd, root = link_target(f"/proc/{pid}/cwd"), link_target(f"/proc/{pid}/root")
-    inside = root != "/" and (cwd == root or cwd.startswith(root + "/"))
-    return (cwd[len(root) :] or "/") if inside else cwd
+    return _below_root(pid, "cwd")
+
+
+def _below_root(pid: int, link: str) -> str:
+    """Where a link in the folder of a process in /proc leads, below that process's own root."""
+    target, root = link_target(f"/proc/{pid}/{link}"), link_target(f"/proc/{pid}/root")
+    inside = root != "/" and (target == root or target.startswith(root + "/"))
+    return (target[len(root) :] or "/") if inside else target
 
 
 def _open_seen(root: int, path: str, folder: str, base: str, stack: ExitStack) -> int:
