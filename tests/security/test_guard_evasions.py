@@ -47,6 +47,8 @@ SPELLINGS = {
     "by python's descriptor": "{py} -c \"import os; os.execve(os.open('/bin/rm', 0), ['x', '-rf', '{t}'], {{}})\"",
     "by a thread": "{py} -c \"import os, threading; t = threading.Thread(target=os.execv, args=('/bin/rm', ['rm', '-rf', '{t}'])); t.start(); t.join()\"",
     "from memory": "{py} -c \"import os; f = os.memfd_create('m'); os.write(f, open('/bin/rm', 'rb').read()); os.execve(f, ['x', '-rf', '{t}'], {{}})\"",
+    "from memory by its place in /proc": "{py} -c \"import os; f = os.memfd_create('m', 0); os.write(f, open('/bin/rm', 'rb').read()); os.execv('/proc/self/fd/%d' % f, ['x', '-rf', '{t}'])\"",
+    "on what a descriptor leads to": "exec 9< {t}; rm -rf /dev/fd/9/../$(basename {t})",
     "by perl": 'perl -e \'system("rm", "-rf", "{t}")\'',
     "by xargs": "echo {t} | xargs rm -rf",
     "by find -exec": "find {t} -maxdepth 0 -exec rm -rf {{}} +",
