@@ -145,10 +145,9 @@ def test_a_key_is_seen_nowhere_in_the_editor(api: str, ways: tuple[str, ...], tm
 @pytest.mark.usefixtures("smollm_model")
 def test_the_embedded_model_is_given_no_key(tmp_path: Path) -> None:
     with House(tmp_path / "house", "openai") as house:
-        prompt = "Say yes."
-        assert house.run("embedded", "ask", "--provider", "embedded", prompt, LYMA_ORDER="said,embedded") == 0, (
-            house.stderr
-        )
+        variables = {"LYMA_ORDER": "said,embedded", "LYMA_PROVIDERS__EMBEDDED__MAX_OUTPUT_TOKENS": "24"}
+        status = house.run("embedded", "ask", "--provider", "embedded", "Say yes.", **variables)
+        assert status == 0, house.stderr
     assert house.leaks() == []
     for program in (b"llama_child.py", b"/bin/sh\0-c\0cat "):
         assert any(program in given.words for given in house.watch.given)
