@@ -7,7 +7,8 @@ JSON-RPC 2.0 and LSP 3.17 reserve. Exit codes: 1 error, 2 usage, 3 approval, 4 e
 
 from __future__ import annotations
 
-from typing import ClassVar
+import errno
+from typing import ClassVar, Final
 
 
 class LymaError(Exception):
@@ -162,3 +163,26 @@ class ToolError(LymaError):
     """A tool could not do what the model asked; the message goes back to the model, never up to the user."""
 
     kind = "tool_error"
+
+
+REMEDIES: Final = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there",
+    errno.EROFS: "use a place that can be written",
+    errno.EACCES: "give yourself the right to it",
+    errno.EPERM: "give yourself the right to it",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close other programs",
+    errno.ENOMEM: "close other programs",
+    errno.EIO: "look after the disk",
+    errno.ENAMETOOLONG: "give a shorter name",
+}
+"""What the machine refuses though nothing is wrong with Lyma, and what to do about it."""
+
+
+def refusal_of(error: BaseException) -> str | None:
+    """What the machine refused and the remedy, to follow a name; null where it may be a fault of ours."""
+    remedy = REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
+    if remedy is None or not isinstance(error, OSError):
+        return None
+    return f"{(error.strerror or 'it failed').lower()}; {remedy}"

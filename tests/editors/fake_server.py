@@ -147,6 +147,9 @@ class FakeTurn:
         active = self.params.context.active
         self.say(str([(s.start.character, s.end.character) for s in active.selections]))
 
+    async def do_fill(self, _rest: str) -> None:
+        raise OSError(28, "No space left on device", "/home/somebody/file.py")
+
     async def do_crash(self, _rest: str) -> None:
         raise RuntimeError(f"{SECRET} in /home/somebody/file.py")
 

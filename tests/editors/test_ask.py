@@ -194,6 +194,15 @@ def test_what_nobody_foresaw_is_an_incident() -> None:
         assert SECRET.encode() not in client.errors
 
 
+def test_what_the_machine_refuses_is_no_incident(client: RawClient) -> None:
+    error = ask(client, "fill")["error"]
+    assert error == {
+        "code": -32603,
+        "message": "A file of Lyma's or of the workspace: no space left on device; make room there.",
+        "data": {"kind": "internal_error", "retryable": True},
+    }
+
+
 def test_a_broken_configuration_is_told_and_may_be_mended() -> None:
     with RawClient(env={"FAKE_BROKEN": "1"}) as client:
         client.initialize()

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from lyma_server.terminal.mishaps import REMEDIES, mishap
+from lyma_server.errors import REMEDIES
+from lyma_server.terminal.mishaps import mishap
 
 
 @pytest.mark.parametrize("number", REMEDIES)

@@ -10,7 +10,7 @@ from pygls.exceptions import JsonRpcException
 
 from lyma_server.editor.rpc.conversion import InvalidParams
 from lyma_server.editor.rpc.envelope import INTERNAL_ERROR, INVALID_PARAMS
-from lyma_server.errors import LymaError
+from lyma_server.errors import LymaError, refusal_of
 from lyma_server.protocol.base import wire_name
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Failures:
             return error_object(INVALID_PARAMS, self._redact(f"Invalid params: {problem}."), data)
         if isinstance(problem, JsonRpcException):
             return error_object(problem.code, self._redact(problem.message))
-        return self._describe_incident(problem)
+        refusal = refusal_of(problem)
+        return self._describe_incident(problem) if refusal is None else self._describe_refusal(refusal, problem)
 
     def _describe_ours(self, problem: LymaError) -> dict[str, Json]:
         if problem.detail:
@@ -54,6 +55,12 @@ class Failures:
         data = {"kind": problem.kind, "retryable": problem.retryable}
         data |= {wire_name(name): self._clean(value) for name, value in problem.data.items()}
         return error_object(problem.code, self._redact(problem.message), data)
+
+    def _describe_refusal(self, refusal: str, problem: BaseException) -> dict[str, Json]:
+        """Of the machine. Which file it was is in the log: paths do not leave the house."""
+        logger.warning("the machine refused: %s", problem)
+        data = {"kind": "internal_error", "retryable": True}
+        return error_object(INTERNAL_ERROR, f"A file of Lyma's or of the workspace: {refusal}.", data)
 
     def _describe_incident(self, problem: BaseException) -> dict[str, Json]:
         number = next(self._numbers)
