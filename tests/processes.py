@@ -24,7 +24,7 @@ POLL_S = 0.002
 SOCKETS_POLL_S = 0.02
 """Who listens does so for longer than a helper lives, and to look costs more."""
 
-NOT_YET_A_PROGRAM_S = 0.2
+NOT_YET_A_PROGRAM_S = 2.0
 """Between fork and exec a child still shows what its parent was given. Longer than this is no moment between."""
 
 

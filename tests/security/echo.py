@@ -25,6 +25,9 @@ TALKERS = ("broken", "said")
 SILENT = "half"
 """Says half of it and then nothing more."""
 
+OWN_COMMAND = "sleep 0.25"
+"""What the model has run last, long enough to be seen."""
+
 PIECE = 7
 """Characters a chunk: fewer than any redactor could go by."""
 
@@ -79,7 +82,8 @@ class Echo:
         calls = (
             ("search", json.dumps({"pattern": f"x|{key}"})),
             ("read_file", json.dumps({"path": "keys.txt"})),
-            ("write_file", json.dumps({"path": "stolen.txt", "content": "\n".join(c.value for c in self.canaries)})),
+            ("run_command", json.dumps({"command": f"env; echo {key}; {OWN_COMMAND}"})),
+            ("write_file", json.dumps({"path": "stolen.txt", "text": "\n".join(c.value for c in self.canaries)})),
         )
         return Reply(text=("Let me see: ", *pieces(self.told)), thinking=pieces(self.told), calls=calls)
 

@@ -19,7 +19,7 @@ import pytest
 from tests.processes import Watch, find, wait_for
 from tests.routing import FORMATS
 from tests.security.canary import Canary, gives_away
-from tests.security.echo import REFUSALS, SILENT, TALKERS
+from tests.security.echo import OWN_COMMAND, REFUSALS, SILENT, TALKERS
 from tests.security.house import COMMAND, INLINE, LYMA, OPEN_LYMA, OPEN_SERVER, SERVER, VARIABLE, WAYS, House
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ def check(house: House) -> None:
         assert name in looked_at, looked_at
     assert {request.key for request in house.stub.requests} == {canary.value for canary in house.canaries}
     assert not (house.work / "stolen.txt").exists()
+    bodies = b"".join(request.raw for request in house.stub.requests)
+    assert b"which stands for a secret that you cannot see" in bodies  # the write was refused for the mark in it
+    ran = any(given.words == OWN_COMMAND.replace(" ", "\0").encode() + b"\0" for given in house.watch.given)
+    assert ran or b"so none runs" in bodies  # where a machine cannot confine commands
 
 
 SHORT = [tuple(WAYS)]
