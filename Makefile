@@ -36,7 +36,7 @@ test: $(VENV)/.development  ## everything that needs no root and no system packa
 
 test-all: $(VENV)/.development  ## everything; nothing may be skipped
 	$(BIN)/lyma embedded install
-	LYMA_TEST_ALL=1 $(BIN)/python -m pytest
+	TEST_ALL=1 $(BIN)/python -m pytest
 
 lint: $(VENV)/.development  ## style, types, layers, spelling
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-STRICT = os.environ.get("CI") == "true" or os.environ.get("LYMA_TEST_ALL") == "1"
+STRICT = os.environ.get("CI") == "true" or os.environ.get("TEST_ALL") == "1"
 
 ALLOWED = {
     "this kernel": "what a kernel lacks cannot be installed",
