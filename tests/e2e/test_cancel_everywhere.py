@@ -100,7 +100,7 @@ def test_while_the_model_on_board_starts(on_board: RawClient, count: int) -> Non
         check_turn(on_board, cancel(on_board, identity)["result"])
 
 
-@times(3, 60)
+@times(2, 60)
 def test_while_the_model_on_board_answers(on_board: RawClient, count: int) -> None:
     chance = random.Random(f"answers {count}")
     for _ in range(count):
@@ -115,7 +115,7 @@ def test_while_the_model_on_board_answers(on_board: RawClient, count: int) -> No
         wait_until_idle(pid)
 
 
-@times(5, 50)
+@times(4, 50)
 @pytest.mark.parametrize("api", FORMATS)
 def test_while_a_real_server_answers(api: str, scripted_server: LlamaServer, tmp_path: Path, count: int) -> None:
     chance = random.Random(f"{api} {count}")

@@ -59,10 +59,9 @@ def check(watch: Watch, *programs: bytes) -> None:
         assert any(program in given.words for given in watch.given), (program, watch.given)
 
 
-@pytest.mark.parametrize("options", [[], ["--json"]], ids=["plain", "json"])
-def test_an_ask_in_a_pipe(options: list[str], stub: StubProvider, folder: Path, tmp_path: Path) -> None:
+def test_an_ask_in_a_pipe(stub: StubProvider, folder: Path, tmp_path: Path) -> None:
     with Watch(sockets=True) as watch:
-        done = run_lyma("ask", *options, "hi", env=environment(**settings(stub, tmp_path / "home")), cwd=folder)
+        done = run_lyma("ask", "--json", "hi", env=environment(**settings(stub, tmp_path / "home")), cwd=folder)
     assert done.returncode == 0, done.stderr
     check(watch, b"lyma_server\0ask")
 

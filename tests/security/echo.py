@@ -56,7 +56,7 @@ class Echo:
         }
 
     def __call__(self, request: Request) -> Reply:
-        return self._replies[request.path.split("/")[1]](request)
+        return self._replies[request.path.split("/")[1].partition("-")[0]](request)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -66,7 +66,7 @@ class Echo:
 
     def listing(self, request: Request) -> Reply:
         """What it answers when it is asked for its models."""
-        if request.path.startswith("/said/"):
+        if request.path.startswith("/said-"):
             rows = [{"id": name, "object": "model"} for name in ("stub-model", *(c.value for c in self.canaries))]
             return Reply(body=json.dumps({"data": rows, "has_more": False}), headers=self.headers)
         return fail(401, {"error": self.error}, self.headers)

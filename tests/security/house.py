@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 from tests.processes import Watch
 from tests.pseudo_terminal import PseudoTerminal
 from tests.raw_client import RawClient
+from tests.routing import FORMATS
 from tests.security.canary import Canary, gives_away
 from tests.security.echo import REFUSALS, SILENT, TALKERS, Echo
 from tests.stub_provider import StubProvider
@@ -42,15 +43,15 @@ exec {program} "$@"
 class House:
     """Runs the commands and the server, keeps all that came out, and knows where else to look.
 
-    `ways` are those in which the keys are given. `sinks` holds what has been looked into by name; `leaks()` says which of
+    `apis` are the wire formats: there is each provider once for each. `ways` are those in which the keys are given. `sinks` holds what has been looked into by name; `leaks()` says which of
     them hold a key.
     """
 
-    def __init__(self, root: Path, api: str, ways: Sequence[str] = tuple(WAYS)) -> None:
+    def __init__(self, root: Path, apis: Sequence[str] = FORMATS, ways: Sequence[str] = tuple(WAYS)) -> None:
         self.canaries = [WAYS[way] for way in ways]
         self.echo = Echo(self.canaries)
         self.stub = StubProvider(self.echo, listing=self.echo.listing)
-        self.root, self.api, self.ways = root, api, ways
+        self.root, self.apis, self.ways = root, apis, ways
         self.home, self.work, self.temporary, self.spied = (root / name for name in ("home", "work", "tmp", "spied"))
         self.watch = Watch(self.home, self.temporary, self.spied)
         self.sinks: dict[str, bytes] = {}
@@ -84,6 +85,13 @@ class House:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
+    def providers(self, *echoes: str) -> list[str]:
+        """The names of those that do as `echoes` say, in this order."""
+        return [name for echo in echoes for name, _ in self._named(echo)]
+
+    def _named(self, echo: str) -> list[tuple[str, str]]:
+        return [(f"{echo}-{api}", api) for api in self.apis]
+
     def run(self, name: str, *arguments: str, stdin: str = "", command: Sequence[str] = LYMA, **env: str) -> int:
         """Run `lyma` with pipes and keep what it says under `name`; the exit code."""
         done = subprocess.run(
@@ -107,9 +115,9 @@ class House:
             self.sinks[f"{name}: screen"] = screen.shown.encode()
         return code
 
-    def serve(self, command: Sequence[str] = SERVER) -> RawClient:
+    def serve(self, command: Sequence[str] = SERVER, order: str = "") -> RawClient:
         """A server, initialized, with the folder as its workspace. Give it to `heard` before it is let go."""
-        client = RawClient(command, env=self.env)
+        client = RawClient(command, env={**self.env, "LYMA_ORDER": order})
         client.answers["window/showDocument"] = lambda _params: {"success": True}
         client.initialize(
             {"window": {"showDocument": {"support": True}, "workDoneProgress": True}},
@@ -149,15 +157,15 @@ class House:
             "cmd": f"cmd:cat {self.root}/key-of-the-command",
         }
         keys = json.dumps([values[way] for way in self.ways])
-        names = (*REFUSALS, *TALKERS, SILENT)
-        path = "/v1" if self.api == "openai" else ""
         tables = [
-            f'[providers.{name}]\napi = "{self.api}"\nbase_url = "{self.stub.url}/{name}{path}"\n'
+            f'[providers.{name}]\napi = "{api}"\nbase_url = "{self.stub.url}/{name}{"/v1" if api == "openai" else ""}"\n'
             f'model = "stub-model"\nkeys = {keys}\n'
-            for name in names
+            for echo in (*REFUSALS, *TALKERS, SILENT)
+            for name, api in self._named(echo)
         ]
         config = self.home / "config.toml"
-        config.write_text(f"order = {json.dumps(names)}\n" + "\n".join(tables))
+        order = json.dumps(self.providers(*REFUSALS, *TALKERS, SILENT))
+        config.write_text(f"order = {order}\n" + "\n".join(tables))
         config.chmod(0o600)
 
     def _post_spies(self, *names: str) -> None:

@@ -19,26 +19,38 @@ import pytest
 from tests.processes import Watch, find, wait_for
 from tests.routing import FORMATS
 from tests.security.canary import Canary, gives_away
-from tests.security.echo import OWN_COMMAND, REFUSALS, SILENT, TALKERS
+from tests.security.echo import OWN_COMMAND, REFUSALS, SILENT
 from tests.security.house import COMMAND, INLINE, LYMA, OPEN_LYMA, OPEN_SERVER, SERVER, VARIABLE, WAYS, House
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-TO_THE_END = ",".join((*REFUSALS, "said"))
-"""Every provider that refuses, and then one that answers."""
+SLOW_S = 60
+"""A model on a busy machine."""
 
 
 def ask_in_a_terminal(house: House, command: Sequence[str] = LYMA) -> None:
-    """One ask piped, one as JSON and one on a screen; the last finds what the first two have left in the state."""
+    """Ask one that answers, in a pipe and on a screen; files and words with keys go along."""
+    first, last = house.providers("said")[0], house.providers("said")[-1]
     prompt = f"My keys are {house.echo.told}. Review keys.txt."
-    assert house.run("ask", "ask", "-", stdin=prompt, command=command, LYMA_ORDER=TO_THE_END) == 0, house.stderr
-    (house.home / "state.db").unlink()
-    failed = house.run("ask --json", "ask", "--json", "hi", command=command, LYMA_ORDER=",".join(REFUSALS))
-    assert failed == 4, house.stderr
-    assert house.show("ask", "ask", "--prefer", "said", "--file", "keys.txt", "hi", command=command) == 0
-    assert house.run("broken", "ask", "--provider", "broken", "hi", command=command) == 4, house.stderr
+    assert house.run("ask", "ask", "-", "--provider", first, stdin=prompt, command=command) == 0, house.stderr
+    assert house.show("ask", "ask", "--provider", last, "--file", "keys.txt", "hi", command=command) == 0
+
+
+def ask_everybody(house: House) -> None:
+    """Ask all that refuse, one after the other, and in the end one that answers."""
+    order = ",".join(house.providers(*REFUSALS, "said"))
+    assert house.run("ask --json", "ask", "--json", "hi", LYMA_ORDER=order) == 0, house.stderr
+
+
+def fail_in_a_terminal(house: House) -> None:
+    """Nobody answers; and an answer is interrupted, and interrupted again."""
+    (house.home / "state.db").unlink(missing_ok=True)
+    order = ",".join(house.providers(*REFUSALS))
+    assert house.run("failed", "ask", "hi", LYMA_ORDER=order) == 4, house.stderr
+    for name in house.providers("broken"):
+        assert house.run(name, "ask", "--provider", name, "hi") == 4, house.stderr
 
 
 def report_in_a_terminal(house: House) -> None:
@@ -66,11 +78,13 @@ def ask_in_an_editor(house: House, command: Sequence[str] = SERVER) -> None:
     """Ask everybody, ask each, stop one in the middle, and look at all there is to look at."""
     with house.serve(command) as client:
         prompt = f"My keys are {house.echo.told}."
-        answers = [client.call("lyma/ask", {"prompt": prompt, "prefer": "said"})]
-        answers += [client.call("lyma/ask", {"prompt": prompt, "provider": name}) for name in (*REFUSALS, *TALKERS)]
-        assert ["result" in answer for answer in answers] == [True, *(False for _ in REFUSALS), False, True]
+        silent, said = house.providers(SILENT)[0], house.providers("said")[0]
+        answers = [client.call("lyma/ask", {"prompt": prompt, "prefer": said})]
+        asked = house.providers(*REFUSALS, "broken", "said")
+        answers += [client.call("lyma/ask", {"prompt": prompt, "provider": name}) for name in asked]
+        assert ["result" in answer for answer in answers] == [True, *("said" in name for name in asked)]
         start = len(client.messages)
-        waiting = client.request("lyma/ask", {"prompt": "hi", "provider": SILENT})
+        waiting = client.request("lyma/ask", {"prompt": "hi", "provider": silent})
         client.wait_for(lambda m: m.get("params", {}).get("type") == "item.delta", start=start)
         client.notify("$/cancelRequest", {"id": waiting})
         assert client.reply(waiting)["result"]["stopReason"] == "cancelled"
@@ -83,7 +97,7 @@ def ask_in_an_editor(house: House, command: Sequence[str] = SERVER) -> None:
             ("workspace/executeCommand", {"command": "lyma.status", "arguments": []}),
             (
                 "workspace/executeCommand",
-                {"command": "lyma.ask", "arguments": [{"prompt": prompt, "provider": "said"}]},
+                {"command": "lyma.ask", "arguments": [{"prompt": prompt, "provider": said}]},
             ),
         ):
             assert "result" in client.call(method, params), client.messages[-1]
@@ -115,53 +129,60 @@ def check(house: House) -> None:
     assert ran or b"so none runs" in bodies  # where a machine cannot confine commands
 
 
-SHORT = [tuple(WAYS)]
-LONG = [pytest.param((way,), marks=pytest.mark.full, id=way) for way in WAYS]
+ALONE = [(api, way) for api in FORMATS for way in WAYS]
 
 
-@pytest.mark.parametrize("ways", [*SHORT, *LONG])
-@pytest.mark.parametrize("api", FORMATS)
-def test_a_key_is_seen_nowhere_in_the_terminal(api: str, ways: tuple[str, ...], tmp_path: Path) -> None:
-    with House(tmp_path / "house", api, ways) as house:
+def test_a_key_is_seen_nowhere_in_the_terminal(tmp_path: Path) -> None:
+    with House(tmp_path / "house") as house:
         ask_in_a_terminal(house)
+        ask_everybody(house)
     check(house)
 
 
-@pytest.mark.parametrize("api", ["openai", pytest.param("anthropic", marks=pytest.mark.full)])
-def test_a_key_is_seen_nowhere_in_what_reports_say(api: str, tmp_path: Path) -> None:
-    with House(tmp_path / "house", api) as house:
-        assert house.run("ask", "ask", "--json", "hi", LYMA_ORDER=",".join(REFUSALS)) == 4
+def test_a_key_is_seen_nowhere_in_the_editor(tmp_path: Path) -> None:
+    with House(tmp_path / "house") as house:
+        ask_in_an_editor(house)
+    check(house)
+    for place in ("home/transcripts/", "home/log/server.log"):
+        assert any(place in name for name in house.sinks)
+
+
+def test_a_key_is_seen_nowhere_in_what_reports_say(tmp_path: Path) -> None:
+    with House(tmp_path / "house", ["openai"]) as house:
         report_in_a_terminal(house)
         misplace_a_key(house)
     assert house.leaks() == []
 
 
-@pytest.mark.parametrize("ways", [*SHORT, *LONG])
-@pytest.mark.parametrize("api", FORMATS)
-def test_a_key_is_seen_nowhere_in_the_editor(api: str, ways: tuple[str, ...], tmp_path: Path) -> None:
-    with House(tmp_path / "house", api, ways) as house:
-        ask_in_an_editor(house)
-    check(house)
-    assert any("home/transcripts/" in name for name in house.sinks)
-    assert any("home/log/server.log" in name for name in house.sinks)
-
-
 @pytest.mark.usefixtures("smollm_model")
 def test_the_embedded_model_is_given_no_key(tmp_path: Path) -> None:
-    with House(tmp_path / "house", "openai") as house:
-        variables = {"LYMA_ORDER": "said,embedded", "LYMA_PROVIDERS__EMBEDDED__MAX_OUTPUT_TOKENS": "24"}
-        status = house.run("embedded", "ask", "--provider", "embedded", "Say yes.", **variables)
-        assert status == 0, house.stderr
+    with House(tmp_path / "house") as house, house.serve(order="said-openai,embedded") as client:
+        asked = client.request("lyma/ask", {"prompt": "Say yes.", "provider": "embedded"})
+        client.event("item.delta", SLOW_S)
+        client.notify("$/cancelRequest", {"id": asked})
+        client.reply(asked)
     assert house.leaks() == []
     for program in (b"llama_child.py", b"/bin/sh\0-c\0cat "):
         assert any(program in given.words for given in house.watch.given)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("api", "way"), ALONE)
+def test_each_way_in_each_format_alone(api: str, way: str, tmp_path: Path) -> None:
+    with House(tmp_path / "house", [api], [way]) as house:
+        ask_in_a_terminal(house)
+        ask_everybody(house)
+        fail_in_a_terminal(house)
+        report_in_a_terminal(house)
+        ask_in_an_editor(house)
+    check(house)
 
 
 # Controls: the search finds what is there to be found
 
 
 def test_without_redaction_it_is_found_in_the_terminal(tmp_path: Path) -> None:
-    with House(tmp_path / "house", "openai") as house:
+    with House(tmp_path / "house", ["openai"]) as house:
         ask_in_a_terminal(house, OPEN_LYMA)
     leaks = " ".join(house.leaks())
     for sink in ("ask: stdout", "ask: screen", "file home/sessions/", "file spied/", "request "):
@@ -169,7 +190,7 @@ def test_without_redaction_it_is_found_in_the_terminal(tmp_path: Path) -> None:
 
 
 def test_without_redaction_it_is_found_in_the_editor(tmp_path: Path) -> None:
-    with House(tmp_path / "house", "anthropic") as house:
+    with House(tmp_path / "house", ["anthropic"]) as house:
         ask_in_an_editor(house, OPEN_SERVER)
     leaks = " ".join(house.leaks())
     for sink in ("server: wire", "file home/sessions/", "file home/transcripts/", "request "):
