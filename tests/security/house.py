@@ -154,7 +154,7 @@ class House:
         values = {
             "inline": INLINE.value,
             "env": "env:CANARY_VARIABLE",
-            "cmd": f"cmd:cat {self.root}/key-of-the-command",
+            "cmd": f"cmd:cat {self.root}/key-of-the-command && sleep 0.25",  # long enough to be seen
         }
         keys = json.dumps([values[way] for way in self.ways])
         tables = [

@@ -162,9 +162,8 @@ def test_the_embedded_model_is_given_no_key(tmp_path: Path) -> None:
         client.notify("$/cancelRequest", {"id": asked})
         client.reply(asked)
     assert house.leaks() == []
-    assert any(
-        b"llama_child.py" in given.words for given in house.watch.given
-    )  # it lives long enough to be seen for sure
+    for program in (b"llama_child.py", b"/bin/sh\0-c\0cat "):
+        assert any(program in given.words for given in house.watch.given)
 
 
 @pytest.mark.full
