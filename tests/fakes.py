@@ -149,6 +149,7 @@ class FakePerson:
     """Gives the same answer to everything and keeps what it was asked."""
 
     says: bool | None = True
+    channel: str = "terminal"
     questions: list[Question] = field(factory=list)
     requests: list[ApprovalRequest] = field(factory=list)
 

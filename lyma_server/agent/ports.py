@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lyma_server.errors import ToolError
 from lyma_server.protocol.events import Attempt, Event, EventBody
@@ -13,6 +13,7 @@ from lyma_server.protocol.events import Attempt, Event, EventBody
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lyma_server.factory.approval import Channel
     from lyma_server.protocol.base import Json
     from lyma_server.router.chat import ChatEvent, ChatRequest
 
@@ -97,7 +98,7 @@ class ApprovalRequest:
     """A compiled agent waits for a person. `nonce` is single-use and bound to the hash and to what is shown."""
 
     hash: str
-    nonce: str
+    nonce: str = field(repr=False)
     title: str
     summary: str
     manifest: dict[str, Json]
@@ -108,12 +109,16 @@ class ApprovalRequest:
 @frozen
 class ApprovalReply:
     hash: str
-    nonce: str
+    nonce: str = field(repr=False)
     approved: bool
 
 
 class Person(Protocol):
     """The person behind the face. None means that nobody answered, which is never yes."""
+
+    @property
+    def channel(self) -> Channel:
+        """Where the person answers."""
 
     async def confirm(self, question: Question) -> bool | None:
         """Ask about one act."""

@@ -6,6 +6,14 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
+from lyma_server.protocol.agents import (
+    ApproveParams,
+    ApproveResult,
+    RequestApprovalParams,
+    RequestApprovalResult,
+    SubagentParams,
+    SubagentResult,
+)
 from lyma_server.protocol.events import Event
 from lyma_server.protocol.messages import (
     AskParams,
@@ -39,10 +47,21 @@ class Method:
 
 METHODS: tuple[Method, ...] = (
     Method("lyma/ask", "client", AskParams, AskResult, "Ask; the answer streams as events and is repeated whole."),
+    Method("lyma/approve", "client", ApproveParams, ApproveResult, "List, show, ask for, answer or revoke approvals."),
+    Method(
+        "lyma/subagent", "client", SubagentParams, SubagentResult, "Draft, compile, run, stop, list or show agents."
+    ),
     Method("lyma/models", "client", ModelsParams, ModelsResult, "List the models that the providers offer."),
     Method("lyma/sessions", "client", SessionsParams, SessionsResult, "List, replay, copy or remove conversations."),
     Method("lyma/status", "client", StatusParams, StatusResult, "Say what is configured and how it fares."),
     Method("lyma/event", "server", Event, None, "Something happened in a turn."),
+    Method(
+        "lyma/requestApproval",
+        "server",
+        RequestApprovalParams,
+        RequestApprovalResult,
+        "Ask the person whether an agent may run.",
+    ),
 )
 
 METHOD_BY_NAME = {method.name: method for method in METHODS}

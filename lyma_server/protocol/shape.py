@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_o
 
 import attrs
 
+from lyma_server.protocol.agents import RunStatus, Standing
 from lyma_server.protocol.base import wire_name
 from lyma_server.protocol.events import Event, EventBody, RouteNext, StopReason
 from lyma_server.protocol.items import Item
@@ -26,6 +27,8 @@ ALIASES: Mapping[Any, str] = {
     EventBody: "EventBody",
     StopReason: "StopReason",
     RouteNext: "RouteNext",
+    Standing: "Standing",
+    RunStatus: "RunStatus",
 }
 """Unions and literals that have a name on the wire's side too."""
 

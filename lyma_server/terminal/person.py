@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from threading import Event
 
     from lyma_server.agent.ports import ApprovalRequest, Question
+    from lyma_server.factory.approval import Channel
 
 TYPED_OF_HASH = 6
 
 
 class TerminalPerson:
     """Asks on stderr and reads from stdin, if both are a terminal. `settle` waits for what is being printed."""
+
+    channel: Channel = "terminal"
 
     def __init__(self, settle: Callable[[], Event], keyboard: int = 0, screen: int = 2) -> None:
         self._settle = settle

@@ -12,6 +12,7 @@ from lyma_server.editor.features.transcript import show_text
 if TYPE_CHECKING:
     from lyma_server.agent.ports import ApprovalReply, ApprovalRequest, Question
     from lyma_server.editor.server import LymaServer
+    from lyma_server.factory.approval import Channel
 
 YES: Final = "Allow"
 NO: Final = "Refuse"
@@ -21,6 +22,8 @@ _LINE: Final = 200
 
 class EditorPerson:
     """Asks with `window/showMessageRequest`; what does not fit a prompt is shown in a document first."""
+
+    channel: Channel = "editor"
 
     def __init__(self, server: LymaServer) -> None:
         self._server = server
