@@ -9,6 +9,7 @@ from attrs import evolve
 
 from lyma_server.executor import arithmetic, builtin_commands, external
 from lyma_server.executor.marks import FIRST, UNKNOWN, has_pattern, is_known
+from lyma_server.executor.parameters import keys_of
 from lyma_server.executor.paths import covers
 from lyma_server.executor.tools import DESTRUCTIVE
 from lyma_server.executor.words import Expander
@@ -94,7 +95,7 @@ def assign(expander: Expander, assignment: Assignment) -> None:
 
 def _key(expander: Expander, index: Expression) -> str:
     number = arithmetic.evaluate(expander, index)
-    text = getattr(getattr(index, "parts", (None,))[0], "text", "")
+    text = next(iter(keys_of(expander, index)), "")
     return text if number is None or (text and not text.lstrip("-").isdigit() and number == 0) else str(number)
 
 

@@ -104,13 +104,17 @@ def _cmake(arguments: tuple[str, ...]) -> Found:
     """`cmake -E rm -rf build`: it deletes by itself, without starting a program."""
     if arguments[:1] == ("-E",) and arguments[1:2] and arguments[1] in _CMAKE_TOOLS:
         yield from _rm((*_CMAKE_TOOLS[arguments[1]], *arguments[2:]))
+    else:
+        yield from _read_all(arguments)
 
 
 def _rclone(arguments: tuple[str, ...]) -> Found:
-    """Deletions by rclone in a folder of this machine."""
+    """Deletions by rclone in a folder of this machine; what it copies or moves, it reads."""
     operands = read_options(arguments).operands
     if operands[:1] in (("purge",), ("delete",), ("rmdirs",)):
         yield from _rm(operands[1:], always=True)
+    else:
+        yield from _read_all(arguments)
 
 
 def _shred(arguments: tuple[str, ...]) -> Found:

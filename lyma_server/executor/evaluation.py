@@ -96,7 +96,7 @@ class Machine:
         """Follow commands in variables that some program runs, such as PAGER."""
         for name in names:
             for text in world.get(name) or () if name in COMMAND_VARIABLES else ():
-                self.run_loose(world, text)
+                self.run_loose(world, text.lstrip("|-"))  # less(1): LESSOPEN="|program %s", and "|-" and "||" as well
             if name in ("BASH_ENV", "ENV"):
                 for path in world.get(name) or ():
                     for text in world.read(path) or ():

@@ -195,6 +195,16 @@ def _env(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
     return ENVIRONMENT + "\n" if all(word.startswith("-") or "=" in word for word in arguments) else None
 
 
+def _getent(world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """`getent passwd NAME`: a line of passwd(5), in which the sixth field is a home folder."""
+    if arguments[:1] != ("passwd",) or len(arguments) != 2:
+        return None
+    name = arguments[1]
+    own = name in (posixpath.basename(world.places.home), SOMETHING)
+    home = "/root" if name == "root" else world.places.home if own else f"/home/{name}"
+    return f"{name}:x:1000:1000::{home}:/bin/bash\n"
+
+
 def _whoami(world: World, _arguments: tuple[str, ...], _stdin: str) -> str:
     return posixpath.basename(world.places.home) + "\n"
 
@@ -235,7 +245,7 @@ _FOLDS: dict[str, Fold] = {
     "tac": text_filters.tac, "tr": text_filters.tr, "base64": decoders.base64, "base32": decoders.base32, "xxd": decoders.xxd, "openssl": decoders.openssl, "seq": _seq, "sed": text_filters.sed,
     "cut": text_filters.cut, "head": text_filters.head, "grep": text_filters.grep, "sort": _same, "uniq": _same, "tee": lambda _w, _a, stdin: stdin,
     "awk": text_filters.awk, "mktemp": _mktemp, "realpath": _path, "readlink": _path, "git": _git, "printenv": _environment, "env": _env,
-    "whoami": _whoami, "id": _id, "logname": _whoami, "hostname": _something, "date": _something, "uname": _something,
+    "whoami": _whoami, "id": _id, "logname": _whoami, "hostname": _something, "date": _something, "getent": _getent, "uname": _something,
     "nproc": _something, "uuidgen": _something, "tty": _something, "arch": _something, "ls": _ls, "curl": _curl,
     "ps": _processes, "docker": _docker, "podman": _docker, "nerdctl": _docker, "python3": _python, "python": _python,
 }  # fmt: skip

@@ -108,13 +108,18 @@ def _values(expander: Expander, parameter: Parameter) -> Alternatives | None:
 
 
 def _element(expander: Expander, items: dict[str, str], index: Expression) -> Alternatives | None:
-    key = _index_text(index)
-    if key not in items:
+    key = next((text for text in keys_of(expander, index) if text in items), None)
+    if key is None:
         number = arithmetic.evaluate(expander, index)
         key = None if number is None else str(number if number >= 0 else number + len(items))
     if key is None:
         return limit([*items.values(), UNKNOWN])
     return (items[key],) if key in items else None
+
+
+def keys_of(expander: Expander, index: Expression) -> Alternatives:
+    """The texts of an index, by which an array with names for keys knows its items."""
+    return expander.text(index) if isinstance(index, Word) else ()
 
 
 _SPECIAL: dict[str, Callable[[Expander], Alternatives]] = {

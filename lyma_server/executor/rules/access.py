@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 
@@ -137,6 +138,12 @@ def reads_secret(case: Case) -> str | None:
     return None
 
 
+def _holds_credentials(case: Case, path: str) -> bool:
+    """Whether a file or folder is, lies in, or is the folder of something in `_CREDENTIALS`."""
+    inside = (f"{path.rstrip('/')}/{posixpath.basename(place)}" for place in _CREDENTIALS if "/" in place)
+    return any(case.places.in_homes(each, *_CREDENTIALS) for each in (path, *inside))
+
+
 def sends_secret(case: Case) -> str | None:
     """The environment, or files of credentials, handed to a program that talks to the network."""
     if case.program not in SENDERS:
@@ -147,7 +154,7 @@ def sends_secret(case: Case) -> str | None:
     for effect in case.effects:
         if effect.kind != "read":
             continue
-        if any(case.places.in_homes(path, *_CREDENTIALS) for path in effect.paths):
+        if any(_holds_credentials(case, path) for path in effect.paths):
             return show(effect.text)
         if "/proc/self/environ" in effect.paths or any(
             ENVIRONMENT in text for path in effect.paths for text in written.get(path, ())
