@@ -75,10 +75,10 @@ class State:
 
     def hold(self, mark: Mark) -> None:
         """Keep `mark`; it never shortens what is held already."""
-        self._prune_once()
         wall, now = self._wall(), self._monotonic()
         place = (mark.provider, mark.subject, mark.model)
         number = self.database.write(_HOLD, (*place, wall + mark.seconds, wall, mark.reason, mark.stamp))
+        self._prune_once()  # after the row has today's date, so that no process sees it gone for a moment
         old = self._snapshot.marks.get(place)
         held = Held(now + mark.seconds, mark.reason, mark.stamp, strikes=1)
         if old is not None:
