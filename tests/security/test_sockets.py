@@ -18,7 +18,7 @@ from attrs import evolve
 
 from lyma_server.executor import ground
 from lyma_server.executor.run import Commands, Manner
-from lyma_server.isolation import kernel, tier
+from lyma_server.isolation import covering, kernel, tier
 from lyma_server.isolation.covering import Watch
 from lyma_server.isolation.family import descendants
 from tests.security.test_enclosure import wait_until
@@ -303,6 +303,7 @@ async def test_a_command_under_way_does_not_reach_a_socket_that_appears(monkeypa
         try:
             assert (await commands.run("true")).status == 0
             with listening(str(place)):
+                await asyncio.sleep(2 * covering.FRESH_S)  # a look that is younger than that need not have seen it
                 assert ((await commands.run(reach)).status == 0) is not watched
             waiting = f"touch begun; while test ! -S {place}; do :; done; read -t 1.5 < <(sleep 9); {reach}"
             command = await commands.start(waiting)
