@@ -40,15 +40,22 @@ class EditBook:
     files: dict[Path, ChangedFile] = field(factory=dict)
     _warned: bool = False
 
-    def keep_before(self, path: Path, before: str | None, after: str | None, encoding: str) -> None:
-        """Before the file is changed: keep what it takes to undo the change."""
+    def keep_before(self, path: Path, before: str | None, after: str | None, encoding: str) -> EditRecord | None:
+        """Before the file is changed: keep what it takes to undo the change. Null where that cannot be kept."""
         undo = UndoFolder(self.log.undo_folder)
         try:
             names = [undo.keep(None if text is None else encoded(text, encoding)) for text in (before, after)]
         except (OSError, UnicodeEncodeError) as error:
             self._warn(getattr(error, "strerror", None) or str(error))
-            return
-        self.log.keep_edit(EditRecord(self.turn, str(path), names[0], names[1], _mode(path)))
+            return None
+        record = EditRecord(self.turn, str(path), names[0], names[1], _mode(path))
+        self.log.keep_edit(record)
+        return record
+
+    def drop(self, record: EditRecord | None) -> None:
+        """The change was refused: it was never made, so there is nothing to undo."""
+        if record is not None:
+            self.log.drop_edit(record)
 
     def add(self, path: Path, changed: ChangedFile) -> None:
         """After the file was changed: count it."""

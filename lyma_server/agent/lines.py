@@ -23,3 +23,8 @@ def with_line_end(text: str, end: str) -> str:
     """`text` with every line end replaced by `end`."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     return plain if end == "\n" else plain.replace("\n", end)
+
+
+def same_lines(one: str, other: str) -> bool:
+    """Whether both hold the same lines, whatever ends them and whether or not the last one has an end."""
+    return with_line_end(one, "\n").removesuffix("\n") == with_line_end(other, "\n").removesuffix("\n")

@@ -1,8 +1,9 @@
 """The lines of a session file.
 
 A file begins with a `session` record; each turn adds a `turn`, then `message` records (the conversation as the model knows
-it), `event` records (what a person was shown) and `edit` records (how to undo them). `type` always comes first, so that a
-reader need not parse the lines it does not want.
+it), `event` records (what a person was shown) and `edit` records (how to undo them). An edit that was recorded and then not
+made is taken back by a `dropped` record; a turn whose edits were undone has an `undone` record. `type` always comes first,
+so that a reader need not parse the lines it does not want.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lyma_server.protocol.events import EventBody
 
 VERSION = 1
-RecordType: TypeAlias = Literal["session", "turn", "message", "event", "edit"]
+RecordType: TypeAlias = Literal["session", "turn", "message", "event", "edit", "dropped", "undone"]
 BLOCKS: dict[str, type[Block]] = {"text": Text, "thinking": Thinking, "tool_call": ToolCall, "tool_result": ToolResult}
 KINDS = {cls: kind for kind, cls in BLOCKS.items()}
 
@@ -59,9 +60,32 @@ def edit_record(edit: EditRecord) -> dict[str, Json]:
     return {"type": "edit", **attrs.asdict(edit)}
 
 
+def dropped_record(edit: EditRecord) -> dict[str, Json]:
+    """The edit was not made after all."""
+    return {"type": "dropped", **attrs.asdict(edit)}
+
+
+def undone_record(turn: str) -> dict[str, Json]:
+    return {"type": "undone", "turn": turn}
+
+
 def edits_in(data: bytes) -> Iterator[EditRecord]:
     """The edits that a session's file tells of. One that cannot be understood is left out."""
-    for record in records(data, "edit"):
+    dropped = list(_edits(data, "dropped"))
+    for edit in _edits(data, "edit"):
+        if edit in dropped:
+            dropped.remove(edit)
+        else:
+            yield edit
+
+
+def undone_in(data: bytes) -> frozenset[str]:
+    """The turns whose edits were undone."""
+    return frozenset(str(record.get("turn")) for record in records(data, "undone"))
+
+
+def _edits(data: bytes, kind: Literal["edit", "dropped"]) -> Iterator[EditRecord]:
+    for record in records(data, kind):
         with suppress(TypeError):
             yield EditRecord(**{name: value for name, value in record.items() if name != "type"})
 

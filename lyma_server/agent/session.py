@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lyma_server.agent.identifiers import is_identifier, new_identifier
-from lyma_server.agent.record import EditRecord, edits_in, records, session_record
+from lyma_server.agent.record import EditRecord, edits_in, records, session_record, undone_in
 from lyma_server.agent.replay import replayed
 from lyma_server.agent.sessionlog import create_log, is_locked, open_log, undo_folder_of
 from lyma_server.agent.undo import UndoFolder
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 TITLE_LENGTH = 72
 DAY_S = 86_400
-DROPPED_BY_FORK = (b'{"type":"session"', b'{"type":"edit"')
+DROPPED_BY_FORK = (b'{"type":"session"', b'{"type":"edit"', b'{"type":"dropped"', b'{"type":"undone"')
 
 
 class SessionStore:
@@ -76,6 +77,26 @@ class SessionStore:
             turns[edit.turn] = (*turns.get(edit.turn, ()), edit)
         return turns
 
+    def undone(self, session: str) -> frozenset[str]:
+        """The turns whose edits were undone. Raises SessionNotFound."""
+        return undone_in(self._path(session).read_bytes())
+
+    @contextmanager
+    def hold(self, session: str) -> Iterator[SessionLog]:
+        """Keep turns out of a session while its files are put back. Raises SessionNotFound, SessionBusy."""
+        log = self._open(session)
+        try:
+            yield log
+        finally:
+            log.close()
+
+    def info(self, session: str) -> SessionInfo:
+        """One session. Raises SessionNotFound."""
+        info = _info(self._path(session))
+        if info is None:
+            raise _unknown(session)
+        return info
+
     def undo_folder(self, session: str) -> UndoFolder:
         """What is kept to undo them. Raises SessionNotFound."""
         return UndoFolder(undo_folder_of(self._path(session)))
@@ -102,9 +123,9 @@ class SessionStore:
         shutil.rmtree(log.undo_folder, ignore_errors=True)
         log.close()
 
-    def prune(self) -> int:
-        """Remove sessions that nobody has used for `keep_days`; the number removed."""
-        oldest = time.time() - self.keep_days * DAY_S
+    def prune(self, keep_days: int | None = None) -> int:
+        """Remove sessions that nobody has used for so many days, by default the store's own; the number removed."""
+        oldest = time.time() - (self.keep_days if keep_days is None else keep_days) * DAY_S
         removed = 0
         for path in self._files():
             try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lyma_server.agent.record import (
     EditRecord,
+    dropped_record,
     edit_record,
     event_record,
     line,
@@ -19,6 +20,7 @@ from lyma_server.agent.record import (
     message_record,
     records,
     turn_record,
+    undone_record,
 )
 from lyma_server.agent.replay import missing_end
 from lyma_server.errors import SessionBusy
@@ -68,6 +70,13 @@ class SessionLog:
 
     def keep_edit(self, edit: EditRecord) -> None:
         self.append(edit_record(edit))
+
+    def drop_edit(self, edit: EditRecord) -> None:
+        """Take back an edit that was kept and then not made."""
+        self.append(dropped_record(edit))
+
+    def keep_undone(self, turn: str) -> None:
+        self.append(undone_record(turn))
 
     def append(self, record: dict[str, Json]) -> None:
         """Write one record through, or stop keeping any and say so once."""

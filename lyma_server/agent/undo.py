@@ -17,12 +17,14 @@ from lyma_server.agent.bounds import real_path
 from lyma_server.agent.files import Content, read_file, remove_file, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lyma_server.agent.record import EditRecord
 
 LARGEST_FILE = 16 << 20
 """Bytes; twice what the file tools write, since UTF-16 takes twice as much."""
+
+CHANGED_SINCE = "It was changed since."
 
 
 class UndoFolder:
@@ -68,26 +70,43 @@ class Undone:
     reason: str = ""
 
 
+def by_file(edits: Iterable[EditRecord]) -> dict[Path, tuple[EditRecord, ...]]:
+    """The edits of each file, the first file and the first edit first."""
+    found: dict[Path, tuple[EditRecord, ...]] = {}
+    for edit in edits:
+        path = Path(edit.path)
+        found[path] = (*found.get(path, ()), edit)
+    return found
+
+
 def undo_edits(edits: Iterable[EditRecord], undo: UndoFolder) -> tuple[Undone, ...]:
     """Put every file of one turn's edits back, as far as nobody changed it since. Blocks; raises nothing."""
-    by_path: dict[str, list[EditRecord]] = {}
-    for edit in edits:
-        by_path.setdefault(edit.path, []).append(edit)
-    return tuple(_undo_file(Path(path), records, undo) for path, records in by_path.items())
+    return tuple(undo_file(path, records, undo) for path, records in by_file(edits).items())
 
 
-def _undo_file(path: Path, records: list[EditRecord], undo: UndoFolder) -> Undone:
+def undo_file(path: Path, records: Sequence[EditRecord], undo: UndoFolder, *, rehearse: bool = False) -> Undone:
+    """Put one file back on the disk, or with `rehearse` only say what would become of it. Blocks; raises nothing."""
     first = records[0]
     try:
         now = _current(path)
-        state = None if now is None else hashlib.sha256(now.data).hexdigest()
-        if state == first.before:
-            return Undone(path, "unchanged")
-        if state not in {record.after for record in records}:
-            return Undone(path, "kept", "It was changed since.")
-        return _put_back(path, now, first, undo)
+        found = judged(path, records, None if now is None else hashlib.sha256(now.data).hexdigest())
+        if found.outcome in {"restored", "removed"}:
+            content = None if first.before is None else undo.content(first.before)
+            if not rehearse:
+                _put_back(path, now, content, first.mode)
     except (OSError, ValueError) as error:
         return Undone(path, "kept", f"It cannot be put back: {getattr(error, 'strerror', None) or error}.")
+    return found
+
+
+def judged(path: Path, records: Sequence[EditRecord], state: str | None) -> Undone:
+    """What is to become of a file whose bytes have the SHA-256 `state`; null: there is none. Pure."""
+    before = records[0].before
+    if state == before:
+        return Undone(path, "unchanged")
+    if state not in {record.after for record in records}:
+        return Undone(path, "kept", CHANGED_SINCE)
+    return Undone(path, "removed" if before is None else "restored")
 
 
 def _current(path: Path) -> Content | None:
@@ -100,10 +119,9 @@ def _current(path: Path) -> Content | None:
         return None
 
 
-def _put_back(path: Path, now: Content | None, first: EditRecord, undo: UndoFolder) -> Undone:
+def _put_back(path: Path, now: Content | None, content: bytes | None, mode: int | None) -> None:
     base = now.base if now else None
-    if first.before is None:
+    if content is None:
         remove_file(path, base=base or "", limit=LARGEST_FILE)
-        return Undone(path, "removed")
-    replace_file(path, undo.content(first.before), base=base, limit=LARGEST_FILE, mode=first.mode)
-    return Undone(path, "restored")
+    else:
+        replace_file(path, content, base=base, limit=LARGEST_FILE, mode=mode)

@@ -202,10 +202,16 @@ class ModelsResult:
 
 @message
 class SessionsParams:
-    """`load` sends the session's events again, with `replay` true, before it answers; all but `list` name a session."""
+    """`load` sends the session's events again, with `replay` true, before it answers; all but `list` name a session.
 
-    action: Literal["list", "load", "fork", "delete"]
+    `undo` puts back the files that a turn changed and `diff` shows them; without `turn` it is the last one that changed any
+    and was not undone. Where a file was changed since, nothing is put back, unless `partial` is true.
+    """
+
+    action: Literal["list", "load", "fork", "delete", "undo", "diff"]
     session: str | None = None
+    turn: str | None = None
+    partial: bool = False
 
 
 @message
@@ -221,10 +227,26 @@ class SessionInfo:
 
 
 @message
+class UndoneFile:
+    """What became of a file that a turn had changed: `removed`, for the turn had made it; `unchanged`, for it was as
+    before; `kept` as it is, for the `reason`.
+    """
+
+    uri: str
+    outcome: Literal["restored", "removed", "unchanged", "kept"]
+    reason: str | None = None
+
+
+@message
 class SessionsResult:
-    """`list`: all sessions, the latest first; otherwise the one in question, none after `delete`."""
+    """`list`: all sessions, the latest first; otherwise the one in question, none after `delete`. `turn` is the one that
+    was undone or is shown, `files` what became of its files, `diff` what it had changed, as a unified diff.
+    """
 
     sessions: tuple[SessionInfo, ...] = ()
+    turn: str | None = None
+    files: tuple[UndoneFile, ...] = ()
+    diff: str | None = None
 
 
 @message

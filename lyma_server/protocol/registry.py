@@ -52,7 +52,13 @@ METHODS: tuple[Method, ...] = (
         "lyma/subagent", "client", SubagentParams, SubagentResult, "Draft, compile, run, stop, list or show agents."
     ),
     Method("lyma/models", "client", ModelsParams, ModelsResult, "List the models that the providers offer."),
-    Method("lyma/sessions", "client", SessionsParams, SessionsResult, "List, replay, copy or remove conversations."),
+    Method(
+        "lyma/sessions",
+        "client",
+        SessionsParams,
+        SessionsResult,
+        "List, replay, copy or remove conversations; undo or show what a turn changed.",
+    ),
     Method("lyma/status", "client", StatusParams, StatusResult, "Say what is configured and how it fares."),
     Method("lyma/event", "server", Event, None, "Something happened in a turn."),
     Method(

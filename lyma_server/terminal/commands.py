@@ -37,6 +37,9 @@ class Row:
 
 COMMANDS: tuple[Row, ...] = (
     Row("ask", "ask", "ask, and stream the answer"),
+    Row("undo", "undo", "put back what a turn changed"),
+    Row("diff", "diff", "show what a turn changed"),
+    Row("sessions", "sessions", "list, show, copy and remove conversations"),
     Row("draft-agent", "draft_agent", "write the first version of an agent, by a model or from a template"),
     Row("compile-agent", "compile_agent", "check an agent and compile it to a hash"),
     Row("approve", "approve", "read a compiled agent and let it run; list and revoke approvals"),

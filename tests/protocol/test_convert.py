@@ -44,7 +44,7 @@ REFUSED = [
         {"prompt": "x", "context": {"active": {"uri": "u", "selections": [{"start": POSITION, "end": {"line": 1}}]}}},
         "`context.active.selections[0].end.character` is missing.",
     ),
-    (SessionsParams, {"action": "lst"}, '`action` must be "list" or "load" or "fork" or "delete".'),
+    (SessionsParams, {"action": "lst"}, '`action` must be "list" or "load" or "fork" or "delete" or "undo" or "diff".'),
     (Event, {**EVENT, "seq": "1", "type": "notice", "text": "x"}, "`seq` must be an integer, not a string."),
     (Event, {**EVENT, "type": "notice", "text": 3}, "`text` must be a string, not an integer."),
     (Event, {**EVENT, "type": "item.started", "item": {}}, "`item.kind` is missing."),

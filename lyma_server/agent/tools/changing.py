@@ -14,7 +14,7 @@ from lyma_server.agent.lines import line_end, with_line_end
 from lyma_server.agent.ports import FileChange, FileMissing, Question
 from lyma_server.agent.tools.base import Tool, arguments, text
 from lyma_server.agent.tools.hunks import Hunk, replace
-from lyma_server.errors import ToolError
+from lyma_server.errors import LymaError, ToolError
 from lyma_server.protocol.events import ItemCompleted, ItemStarted
 from lyma_server.protocol.items import EditItem
 
@@ -107,9 +107,14 @@ async def _ask(name: str, diff: str, box: Toolbox) -> None:
 
 async def _apply(change: Change, changed: ChangedFile, box: Toolbox) -> None:
     encoding = change.before.encoding if change.before else "utf-8"
-    box.edits.keep_before(change.path, changed.before, change.after, encoding)
+    kept = box.edits.keep_before(change.path, changed.before, change.after, encoding)
     base = change.before.base if change.before else None
-    await box.workspace.apply(FileChange(change.path, change.after, base))
+    try:
+        await box.workspace.apply(FileChange(change.path, change.after, base))
+    except LymaError as error:
+        if not error.data.get("applied"):
+            box.edits.drop(kept)
+        raise
     box.edits.add(change.path, changed)
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from pygls.exceptions import JsonRpcException
 
 from lyma_server.agent.disk import DiskWorkspace
-from lyma_server.agent.ports import FileText
+from lyma_server.agent.lines import same_lines
+from lyma_server.agent.ports import FileChange, FileText
 from lyma_server.editor.features.positions import split_lines, units
 from lyma_server.editor.features.uris import is_inside, real_path, to_path, to_uri
 from lyma_server.errors import EditConflict, ToolError
 
 if TYPE_CHECKING:
-    from lyma_server.agent.ports import FileChange
     from lyma_server.editor.features.documents import Document
     from lyma_server.editor.server import LymaServer
     from lyma_server.protocol.base import Json
@@ -58,7 +58,7 @@ class EditorWorkspace:
         if document is None:
             return await self._disk.read(path)
         stored = await self._read_stored(path)
-        if not document.dirty and stored is not None and not _same(stored.text, document.text):
+        if not document.dirty and stored is not None and not same_lines(stored.text, document.text):
             return stored
         encoding = "utf-8" if stored is None else stored.encoding
         return FileText(path, document.text, document.base, from_editor=True, encoding=encoding)
@@ -73,7 +73,7 @@ class EditorWorkspace:
         elif change.base != document.base:
             raise EditConflict(f"{change.path} has changed in the editor since it was read; read it again.")
         elif change.text is None:
-            raise EditConflict(f"{change.path} is open in the editor; close it before it is deleted.")
+            await self._delete(change.path, document)
         else:
             await self._edit(document, change.text)
 
@@ -82,6 +82,13 @@ class EditorWorkspace:
             return await self._disk.read(path)
         except ToolError:
             return None
+
+    async def _delete(self, path: Path, document: Document) -> None:
+        """Delete a file that is shown as it is on the disk; what was never saved would be lost."""
+        stored = await self._read_stored(path)
+        if document.dirty or stored is None or not same_lines(stored.text, document.text):
+            raise EditConflict(f"{path} is open in the editor and not saved; save or close it before it is deleted.")
+        await self._disk.apply(FileChange(path, None, stored.base))
 
     async def _edit(self, document: Document, text: str) -> None:
         if document.text == text:
@@ -109,11 +116,11 @@ class EditorWorkspace:
         """Wait until the editor shows what was sent. It may add a last line end of its own."""
         try:
             async with asyncio.timeout(_ECHO_S):
-                while not _same(document.text, text):
+                while not same_lines(document.text, text):
                     await self._server.documents.wait_for_change()
         except TimeoutError:
             raise EditConflict(
-                f"The editor took the edit of {document.uri} and shows another text; read it again."
+                f"The editor took the edit of {document.uri} and shows another text; read it again.", applied=True
             ) from None
 
 
@@ -151,7 +158,3 @@ def _position(lines: list[str], index: int, encoding: str) -> Json:
     if index < len(lines):
         return {"line": index, "character": 0}
     return {"line": len(lines) - 1, "character": units(lines[-1], encoding)}
-
-
-def _same(one: str, other: str) -> bool:
-    return one.replace("\r\n", "\n").removesuffix("\n") == other.replace("\r\n", "\n").removesuffix("\n")
