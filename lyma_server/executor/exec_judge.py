@@ -42,7 +42,7 @@ class ExecJudge:
         self._identities = identities
 
     def __call__(self, request: ExecRequest) -> Refusal | None:
-        before = SEEN_FROM.set(request.root)
+        before = SEEN_FROM.set(request.sight)
         try:
             tools = self._tools(request)
             refusal = next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)

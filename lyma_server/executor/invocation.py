@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import Factory, frozen
 
 from lyma_server.executor.marks import show
-from lyma_server.executor.paths import follow_links, resolve
+from lyma_server.executor.paths import follow_links, normalise, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,20 @@ class Scene:
         for folder in self.cwd:
             for place in resolve(path, folder, through_links=self.through_links):
                 found.update(dict.fromkeys((place, *self._elsewhere(place))))
+            if self.links and ".." in path.split("/"):
+                found[self._walk(path, folder)] = None
         return tuple(found)
+
+    def _walk(self, path: str, folder: str) -> str:
+        """`path` step by step as the kernel goes it: `..` leads up from where a link leads, not from where it lies."""
+        here = self._linked("/" if path.startswith("/") else normalise(folder, "/"))
+        for part in path.split("/"):
+            here = self._linked(normalise(part, here)) if part else here
+        return here
+
+    def _linked(self, place: str) -> str:
+        moved = (replace_prefix(place, link, target) for link, target in self.links.items())
+        return next((path for path in moved if path is not None), place)
 
     def _elsewhere(self, place: str) -> tuple[str, ...]:
         if not self.mounts and not self.links:

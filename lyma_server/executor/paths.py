@@ -7,9 +7,12 @@ import re
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from lyma_server.executor.marks import PATTERNS, deactivate, has_pattern, is_plain, readings
-from lyma_server.isolation.memory import real_path_below
+
+if TYPE_CHECKING:
+    from lyma_server.isolation.sight import Sight
 
 _SELF_ROOT = re.compile(r"/proc/(?:self|thread-self|\d+|<unknown>)(?:/task/[^/]+)?/root(?=/|$)")
 _SELF_CWD = re.compile(r"/proc/(?:self|thread-self)(?:/task/[^/]+)?/cwd(?=/|$)")
@@ -70,6 +73,8 @@ def resolve(path: str, cwd: str, *, through_links: bool = True) -> tuple[str, ..
             found[lexical] = None
             if through_links:
                 found[follow_links(lexical)] = None
+                if ".." in reading.split("/"):  # from where a link leads, not from where it lies
+                    found[follow_links(reading if reading.startswith("/") else f"{folder or '/'}/{reading}")] = None
     return tuple(found)
 
 
@@ -90,15 +95,15 @@ def _split_pattern(path: str) -> tuple[str, str]:
 _OWN_PROCESS = ("/proc/self/", "/proc/thread-self/")
 """Links that lead to whoever looks: followed by name alone."""
 
-SEEN_FROM: ContextVar[int | None] = ContextVar("root of the process that is judged", default=None)
-"""A descriptor of the root folder of a running process, whose links are not those that we see; null for our own."""
+SEEN_FROM: ContextVar[Sight | None] = ContextVar("sight of the process that is judged", default=None)
+"""What paths mean to a running process, whose links are not those that we see; null for our own."""
 
 
 def _real(path: str) -> str:
-    if path.startswith(_OWN_PROCESS):
+    sight = SEEN_FROM.get()
+    if sight is None and path.startswith(_OWN_PROCESS):
         return path
-    root = SEEN_FROM.get()
     try:
-        return os.path.realpath(path) if root is None else real_path_below(root, path)
+        return os.path.realpath(path) if sight is None else sight.real_path(path)
     except (OSError, ValueError):
         return path

@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import re
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
 from lyma_server.isolation import seccomp
-from lyma_server.isolation.memory import DELETED, link_target, open_below, read_string, read_strings
+from lyma_server.isolation.memory import read_string, read_strings
 from lyma_server.isolation.programs import NotAProgram, interpreter, read_head
+from lyma_server.isolation.sight import DELETED, Sight, folder_of, follow_own, link_target, own_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ class HiddenProcess(PermissionError):
 class ExecRequest:
     """What is about to run. `pid` is the thread that asks; `path` is as it names the program, `cwd` its folder.
 
-    `file` (O_PATH) is the very file and `root` the process's own root; both are open while it is judged. `head` are the
-    first bytes of the file, null where they cannot be read.
+    `file` (O_PATH) is the very file and `sight` what paths mean to the process; both are open while it is judged. `head` are
+    the first bytes of the file, null where they cannot be read.
     """
 
     pid: int
@@ -43,12 +43,12 @@ class ExecRequest:
     argv: tuple[str, ...]
     cwd: str
     file: int
-    root: int
+    sight: Sight
     head: bytes | None
 
     def open(self, path: str) -> int:
         """Open (O_PATH) what `path` means to the process. Raises OSError where there is no such file."""
-        return open_below(self.root, path if path.startswith("/") else f"{self.cwd}/{path}")
+        return self.sight.open(path if path.startswith("/") else f"{self.cwd}/{path}")
 
 
 def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequest]:
@@ -60,40 +60,25 @@ def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequ
     pid, call = notification.pid, _call(notification)
     try:
         memory = _open(f"/proc/{pid}/mem", os.O_RDONLY, stack)
-        root = _open(f"/proc/{pid}/root", os.O_PATH, stack)
-        cwd = _folder_of(pid)
+        sight = Sight(pid, _open(f"/proc/{pid}/root", os.O_PATH, stack))
+        cwd = folder_of(pid)
     except PermissionError:
         raise HiddenProcess from None
     path = read_string(memory, call.path_at)
-    own = _OWN_LINK.match(path)
-    if own and own.end() == len(path):
-        file = _open(f"/proc/{pid}/{own[1] or own[2]}", os.O_PATH, stack)
+    own = own_link(path)
+    if own:
+        file = _open(f"/proc/{pid}/{own}", os.O_PATH, stack)
     elif path:
-        path = _follow_own(pid, path)
-        file = _open_seen(root, path, call.folder_of(pid, cwd), call.base(pid), stack)
+        path = follow_own(pid, path)
+        file = _open_seen(sight, path, call.folder_of(pid, cwd), call.base(pid), stack)
     elif call.flags & AT_EMPTY_PATH:
         file = _open(call.base(pid), os.O_PATH, stack)
         path = link_target(call.base(pid))
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    argv = tuple(_follow_own(pid, word) for word in read_strings(memory, call.argv_at)) or ("",)
-    first = ExecRequest(pid, path, argv, cwd, file, root, head_of(file))
+    argv = tuple(follow_own(pid, word) for word in read_strings(memory, call.argv_at)) or ("",)
+    first = ExecRequest(pid, path, argv, cwd, file, sight, head_of(file))
     return [first, *_interpreters(first, stack)]
-
-
-_OWN_LINK = re.compile(r"/+(?:proc/+(?:thread-)?self/+(cwd|root|exe|fd/+\d+)|dev/+(fd/+\d+))(?=/|$)")
-
-
-def _follow_own(pid: int, path: str) -> str:
-    """`path` where it starts with a link of /proc to the process itself, which would lead us to ourselves."""
-    own = _OWN_LINK.match(path)
-    if own is None:
-        return path
-    try:
-        target = _below_root(pid, own[1] or own[2])
-    except OSError:
-        return path
-    return target.rstrip("/") + path[own.end() :] if target.startswith("/") else path
 
 
 def head_of(file: int) -> bytes | None:
@@ -113,9 +98,9 @@ def _interpreters(request: ExecRequest, stack: ExitStack) -> Iterator[ExecReques
         if not words:
             return
         base = f"/proc/{request.pid}/cwd"
-        file = _open_seen(request.root, words[0], request.cwd, base, stack)
+        file = _open_seen(request.sight, words[0], request.cwd, base, stack)
         argv = (*words, request.path, *request.argv[1:])
-        request = ExecRequest(request.pid, words[0], argv, request.cwd, file, request.root, head_of(file))
+        request = ExecRequest(request.pid, words[0], argv, request.cwd, file, request.sight, head_of(file))
         yield request
 
 
@@ -143,24 +128,12 @@ def _call(notification: Notification) -> _Call:
     return _Call(second, third, _signed(first), fifth)
 
 
-def _folder_of(pid: int) -> str:
-    """The folder of a process, below its own root."""
-    return _below_root(pid, "cwd")
-
-
-def _below_root(pid: int, link: str) -> str:
-    """Where a link in the folder of a process in /proc leads, below that process's own root."""
-    target, root = link_target(f"/proc/{pid}/{link}"), link_target(f"/proc/{pid}/root")
-    inside = root != "/" and (target == root or target.startswith(root + "/"))
-    return (target[len(root) :] or "/") if inside else target
-
-
-def _open_seen(root: int, path: str, folder: str, base: str, stack: ExitStack) -> int:
+def _open_seen(sight: Sight, path: str, folder: str, base: str, stack: ExitStack) -> int:
     """Open (O_PATH) what `path` means to the process: below its root, links included."""
     if path.startswith("/"):
-        return _owned(open_below(root, path), stack)
+        return _owned(sight.open(path), stack)
     if folder.startswith("/") and not folder.endswith(DELETED):
-        return _owned(open_below(root, f"{folder}/{path}"), stack)
+        return _owned(sight.open(f"{folder}/{path}"), stack)
     return _open(f"{base}/{path}", os.O_PATH, stack)
 
 

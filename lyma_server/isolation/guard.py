@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.exec_request import ExecRequest, HiddenProcess, head_of, read_requests
-from lyma_server.isolation.memory import link_target
+from lyma_server.isolation.sight import Sight, link_target
 
 if TYPE_CHECKING:
     from lyma_server.isolation.seccomp import Notification
@@ -164,9 +164,9 @@ class Guard:
             stack.callback(os.close, file)
             root = os.open(f"/proc/{look.pid}/root", os.O_PATH | os.O_CLOEXEC)
             stack.callback(os.close, root)
-            path = link_target(f"/proc/{look.pid}/exe")
+            path, sight = link_target(f"/proc/{look.pid}/exe"), Sight(look.pid, root)
             self._end_if_forbidden(
-                look, ExecRequest(look.pid, path, argv or ("",), look.request.cwd, file, root, head_of(file))
+                look, ExecRequest(look.pid, path, argv or ("",), look.request.cwd, file, sight, head_of(file))
             )
 
     def _end_if_forbidden(self, look: _Look, now: ExecRequest) -> None:

@@ -1,14 +1,11 @@
-"""Reads what another process means: strings in its memory, and files as it sees them."""
+"""Reads the strings that another process has in its memory."""
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import struct
 from typing import Final
-
-from lyma_server.isolation.kernel import call
 
 PAGE: Final = 4096
 POINTER: Final = struct.calcsize("P")
@@ -18,11 +15,6 @@ STRING_LIMIT: Final = 1 << 17
 AT_ONCE_LIMIT: Final = 1 << 18
 TOTAL_LIMIT: Final = 8 << 20
 """More than the kernel takes for all words together."""
-
-DELETED: Final = " (deleted)"
-"""What the kernel adds to the path of a file that is gone."""
-
-RESOLVE_IN_ROOT: Final = 0x10
 
 
 def read_string(memory: int, address: int) -> str:
@@ -43,42 +35,6 @@ def read_strings(memory: int, address: int) -> tuple[str, ...]:
     low, high = min(pointers), max(pointers)
     block = _read(memory, low, high - low + PAGE) if high - low < AT_ONCE_LIMIT else b""
     return tuple(os.fsdecode(_word(memory, block, pointer, pointer - low)) for pointer in pointers)
-
-
-def link_target(path: str) -> str:
-    """Where a link of /proc points, as text."""
-    return os.readlink(path)  # noqa: PTH115 - three times as fast, and run at every exec
-
-
-class _How(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-def open_below(root: int, path: str) -> int:
-    """Open (O_PATH) what `path` names for a process whose root the descriptor `root` is, links included.
-
-    Raises OSError as that process would get it.
-    """
-    how = _How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT)
-    name = ctypes.c_char_p(os.fsencode(path))
-    return call("openat2", ctypes.c_int(root), name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
-
-
-def real_path_below(root: int, path: str) -> str:
-    """The absolute `path` without links, for a process whose root the descriptor `root` is, as far as it exists."""
-    missing = ""
-    while path not in ("", "/"):
-        try:
-            found = open_below(root, path)
-        except (OSError, ValueError):
-            path, _, name = path.rpartition("/")
-            missing = f"/{name}{missing}"
-            continue
-        try:
-            return link_target(f"/proc/self/fd/{found}").removesuffix(DELETED) + missing
-        finally:
-            os.close(found)
-    return missing or "/"
 
 
 def _pointers(memory: int, address: int) -> list[int]:

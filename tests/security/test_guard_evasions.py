@@ -69,6 +69,11 @@ SPELLINGS = {
     "through a link to the folder": "ln -s {above} up; rm -rf up/{name}",
     "through a link in the private /tmp": "ln -sfn {above} /tmp/up; rm -rf /tmp/up/{name}",
     "from within": "cd {above}; rm -rf ./{name}",
+    "up from where a link leads": "ln -s {t} up; rm -rf up/../{name}",
+    "through a link to what a descriptor leads to": "exec 9< {t}; ln -s /proc/self/fd/9 up; rm -rf up/../{name}",
+    "through the folder of one's descriptors": "exec 9< {above}; ln -s /proc/self/fd up; rm -rf up/9/{name}",
+    "on what another process has open": "sleep 9 9< {above} & sleep 0.2; rm -rf /proc/$!/fd/9/{name}; kill $!",
+    "through a link to another's folder": "(cd {above}; exec sleep 9) & ln -s /proc/$!/cwd up; sleep 0.2; rm -rf up/{name}; kill $!",
     "by /proc's own link": "cd {above}; rm -rf /proc/self/cwd/{name}",
 }
 if shutil.which("node"):
