@@ -96,6 +96,7 @@ class Commands:
         self.notices: list[str] = []
         """Sentences for the person that were not told yet."""
         self._told: set[str] = set()
+        self._rested = False
         self._environment = {**manner.environment, "TMPDIR": TEMPORARY}
 
     async def run(
@@ -195,6 +196,12 @@ class Commands:
         if enclosure is not None:
             await enclosure.close()
 
+    async def rest(self) -> None:
+        """Let the sandbox end until a command is wanted again."""
+        if self.is_open:
+            self._rested = True
+        await self.close()
+
     async def _open(self) -> Enclosure:
         async with self._opening:
             if self._enclosure is not None and not self._enclosure.closed:
@@ -204,6 +211,9 @@ class Commands:
                 self.notices.append(
                     "The sandbox of the commands had ended; a new one was started, without what ran in it."
                 )
+            if self._rested:
+                self._rested = False
+                self.notices.append("The sandbox of this session had been let go while idle; its /tmp is empty now.")
             fence, self._enclosure = await self._fresh()
             self._environment = {**self.manner.environment, **fence.environment}
             guard = self._enclosure.guard

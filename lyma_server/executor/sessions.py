@@ -50,6 +50,6 @@ class CommandSessions:
         others = [commands for commands in self._known.values() if commands.is_open and commands is not wanted]
         idle = [commands for commands in others if not commands.is_busy]
         for commands in idle[: max(0, len(others) + 1 - MOST_OPEN)]:
-            task = asyncio.get_running_loop().create_task(commands.close())
+            task = asyncio.get_running_loop().create_task(commands.rest())
             self._resting.add(task)
             task.add_done_callback(self._resting.discard)

@@ -363,7 +363,9 @@ async def test_only_so_many_idle_sandboxes_stay(home, monkeypatch):
                 await asyncio.sleep(0.01)
         assert busy.is_open
         assert not known.of("a", home).is_open
+        assert not any("/tmp" in notice for notice in known.of("c", home).notices)
         assert (await known.of("a", home).run("echo again")).output.text() == "again\n"
+        assert any("its /tmp is empty" in notice for notice in known.of("a", home).notices)
         assert len(running("987.08")) > 0
     finally:
         await known.close()
