@@ -1,0 +1,150 @@
+---Lyma in Neovim. Nothing needs to be called: `vim.lsp.enable("lyma")` or the first `:LymaAsk` starts the server.
+local M = {}
+
+---@param text string
+---@param level? integer
+function M.notify(text, level)
+  vim.notify("Lyma: " .. text, level or vim.log.levels.INFO)
+end
+
+---@param client vim.lsp.Client
+---@param go_on fun(client: vim.lsp.Client)
+local function when_ready(client, go_on)
+  if client.initialized then
+    local offered = vim.tbl_get(client.server_capabilities, "experimental", "lyma", "protocolVersion")
+    if offered == require("lyma.protocol").version then
+      return go_on(client)
+    end
+    M.notify("The server speaks another version of the protocol; update the older of the two.", vim.log.levels.ERROR)
+  elseif client:is_stopped() then
+    M.notify("The server did not start; `:checkhealth lyma` says more.", vim.log.levels.ERROR)
+  else
+    vim.defer_fn(function()
+      when_ready(client, go_on)
+    end, 10)
+  end
+end
+
+---Go on with the client of `buffer`, which is started where there is none.
+---@param buffer integer
+---@param go_on fun(client: vim.lsp.Client)
+function M.with_client(buffer, go_on)
+  local client = vim.lsp.get_clients({ name = "lyma", bufnr = buffer, _uninitialized = true })[1]
+  if client then
+    return when_ready(client, go_on)
+  end
+  local config = vim.deepcopy(vim.lsp.config.lyma)
+  local program = type(config.cmd) == "table" and config.cmd[1]
+  if program and vim.fn.executable(program) == 0 then
+    return M.notify(
+      ("%s is not on the PATH; install it, or name it with vim.lsp.config('lyma', {cmd = {…}})."):format(program),
+      vim.log.levels.ERROR
+    )
+  end
+  local is_file = vim.bo[buffer].buftype == "" and vim.api.nvim_buf_get_name(buffer) ~= ""
+  config.root_dir = type(config.root_dir) == "string" and config.root_dir or vim.fs.root(buffer, config.root_markers)
+  local id = vim.lsp.start(config, { bufnr = buffer, attach = is_file })
+  client = id and vim.lsp.get_client_by_id(id)
+  if client then
+    when_ready(client, go_on)
+  end
+end
+
+---Send a request and go on with its result; an error is shown.
+---@param method string
+---@param params table
+---@param go_on fun(result: any, client: vim.lsp.Client)
+function M.request(method, params, go_on)
+  local buffer = vim.api.nvim_get_current_buf()
+  M.with_client(buffer, function(client)
+    client:request(method, params, function(err, result)
+      if err then
+        M.notify(err.message, vim.log.levels.ERROR)
+      else
+        go_on(result, client)
+      end
+    end)
+  end)
+end
+
+---Ask, with the lines that are selected; without a prompt, one is asked for.
+---@param prompt? string
+---@param options? lyma.AskOptions
+function M.ask(prompt, options)
+  if prompt and prompt:match("%S") then
+    return require("lyma.ask").ask(prompt, options)
+  end
+  vim.ui.input({ prompt = "Ask Lyma: " }, function(text)
+    if text and text:match("%S") then
+      require("lyma.ask").ask(text, options)
+    end
+  end)
+end
+
+---Stop what is under way.
+function M.stop()
+  require("lyma.ask").stop()
+end
+
+---For a statusline: what Lyma does, or what the last turn has cost; empty where it was not used.
+---@return string
+function M.statusline()
+  local ask = package.loaded["lyma.ask"]
+  local activity = ask and ask.activity or { running = 0 }
+  if activity.running > 0 then
+    return "Lyma: " .. activity.doing
+  end
+  local money = ask and require("lyma.render").money(activity.costMicros)
+  return money and "Lyma " .. money or ""
+end
+
+---@type table<string, fun(given: vim.api.keyset.create_user_command.command_args)>
+local commands = {
+  Ask = function(given)
+    local has_range = given.range > 0
+    M.ask(given.args, {
+      is_new = given.bang,
+      first = has_range and given.line1 or nil,
+      last = has_range and given.line2 or nil,
+    })
+  end,
+  Stop = function()
+    M.stop()
+  end,
+  Approve = function(given)
+    require("lyma.agents").approve(given.args)
+  end,
+  Draft = function(given)
+    require("lyma.agents").draft(given.args)
+  end,
+  Compile = function(given)
+    require("lyma.agents").compile(given.args)
+  end,
+  Run = function(given)
+    require("lyma.agents").run(given.fargs[1], given.args:match("^%S+%s+(.*)$"))
+  end,
+  Agents = function()
+    require("lyma.agents").list()
+  end,
+  Sessions = function(given)
+    require("lyma.house").sessions(given.args)
+  end,
+  Status = function()
+    require("lyma.house").status()
+  end,
+  Undo = function(given)
+    require("lyma.house").undo(given.args)
+  end,
+  Models = function(given)
+    require("lyma.house").models(given.args)
+  end,
+}
+
+---Run one of the `:Lyma…` commands.
+---@param name string without `Lyma`
+---@param given vim.api.keyset.create_user_command.command_args
+function M.run(name, given)
+  commands[name](given)
+end
+
+return M
