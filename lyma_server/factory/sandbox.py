@@ -12,9 +12,9 @@ from attrs import frozen
 from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.channel import Channel
 from lyma_server.isolation.cell import SLOTS, CellLimits, CellPlan, start_cell
+from lyma_server.isolation.cell_canary import prove_cells
 from lyma_server.isolation.cell_mounts import OURS
 from lyma_server.isolation.launch import HelperFailed
-from lyma_server.isolation.probe import find_bwraps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,16 +91,15 @@ class Sandbox:
 
     def __init__(self) -> None:
         self._bwrap: Path | None = None
+        self._proving = asyncio.Lock()
         self._slots = set(range(SLOTS))
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def prove(self) -> None:
         """See, once, that the sandbox holds here. Raises SandboxUnavailable with the remedy where it does not."""
-        if self._bwrap is None:
-            found = find_bwraps()
-            if not found:
-                raise SandboxUnavailable("No sandbox: bubblewrap is not installed.", remedy="Install bubblewrap.")
-            self._bwrap = found[0]
+        async with self._proving:
+            if self._bwrap is None:
+                self._bwrap = await prove_cells()
 
     async def start(self, launch: Launch) -> Inside:
         """Start a run. Raises SandboxUnavailable where none can be started; nothing of it ran then."""

@@ -47,13 +47,13 @@ async def prove_mask(confined: Sequence[str], confinement: Confinement, runtime:
 
 def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
     """What must be out of reach inside; all of it is within reach here. An empty folder would prove nothing."""
-    sentinels = [stack.enter_context(_sentinel(home, 0o600)) for home in confinement.masked]
-    temporary = stack.enter_context(_sentinel(TEMPORARY, 0o644))
+    sentinels = [stack.enter_context(sentinel(home, 0o600)) for home in confinement.masked]
+    temporary = stack.enter_context(sentinel(TEMPORARY, 0o644))
     name = f"{FILE}{secrets.token_hex(8)}"
     addresses = () if confinement.sockets else (f"@{name}", str(TEMPORARY / name))
     for address in addresses:
-        stack.enter_context(_listening(address))
-    own = _own_environment()
+        stack.enter_context(listening(address))
+    own = own_environment()
     return {
         "proof": secrets.token_hex(16),
         "masked": [str(home) for home in confinement.masked],
@@ -65,7 +65,7 @@ def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
     }
 
 
-def _own_environment() -> str:
+def own_environment() -> str:
     """Its digest; that of an empty one where our memory is private, so that no program of this user may read it."""
     try:
         return hashlib.sha256(Path("/proc/self/environ").read_bytes()).hexdigest()
@@ -81,7 +81,7 @@ def _unproven(reason: str) -> MaskUnavailable:
 
 
 @contextmanager
-def _sentinel(folder: Path, mode: int) -> Iterator[Path]:
+def sentinel(folder: Path, mode: int) -> Iterator[Path]:
     file = folder / f"{FILE}{secrets.token_hex(8)}"
     file.touch(mode=mode, exist_ok=False)
     try:
@@ -91,7 +91,7 @@ def _sentinel(folder: Path, mode: int) -> Iterator[Path]:
 
 
 @contextmanager
-def _listening(address: str) -> Iterator[None]:
+def listening(address: str) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX) as end:
         end.bind(f"\0{address[1:]}" if address.startswith("@") else address)
         end.listen()

