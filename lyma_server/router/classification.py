@@ -212,6 +212,9 @@ _REQUEST = (
 )
 
 _BARE = (
+    Row(
+        statuses=(400, 411, 414, 415, 422, 431), shape="html", class_="protocol_error"
+    ),  # a page of what stands between
     Row(statuses=(400, 411, 414, 415, 422, 431), class_="bad_request"),
     Row(statuses=_SERVER, class_="server_error"),
     Row(phase="body|stream", statuses=(0,), class_="protocol_error"),

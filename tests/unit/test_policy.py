@@ -125,6 +125,8 @@ def test_class_of_a_signal(provider, status, message, code, type_, class_):
         ("<html>Bad gateway</html>", 502, "server_error"),
         ("upstream connect error", 503, "server_error"),
         (None, 500, "server_error"),
+        ("<html><h1>400 Bad Request</h1><hr>nginx</html>", 400, "protocol_error"),
+        ({"error": {"message": "no such parameter"}}, 400, "bad_request"),
         ("<html>too big</html>", 413, "payload_too_large"),
         ({"error": "model 'x' not found"}, 404, "model_unavailable"),
     ],
