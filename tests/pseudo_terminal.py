@@ -7,6 +7,7 @@ import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -16,6 +17,9 @@ from tests.lyma import COMMAND
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+ASKS_FOR_THE_CURSOR = b"\x1b[6n"
+"""A line editor asks where the cursor is; every terminal answers that."""
 
 
 class PseudoTerminal:
@@ -29,6 +33,7 @@ class PseudoTerminal:
         cwd: Path | None = None,
     ) -> None:
         self._own, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (24, 80))
         self._process = subprocess.Popen(
             [*command, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, start_new_session=True
         )
@@ -76,5 +81,7 @@ class PseudoTerminal:
         chunk = b""
         with suppress(OSError):  # what Linux says when the other side has closed
             chunk = os.read(self._own, 65536) if ready else b""
+        if ASKS_FOR_THE_CURSOR in chunk:
+            os.write(self._own, b"\x1b[1;1R")
         self.shown += chunk.decode(errors="replace")
         return bool(chunk)

@@ -11,28 +11,23 @@ from typing import TYPE_CHECKING
 
 from lyma_server.agent.texts import map_texts
 from lyma_server.errors import LymaError, UsageError
-from lyma_server.protocol.convert import error_data, unstructure
+from lyma_server.protocol.convert import error_data
 from lyma_server.protocol.messages import AskParams
 from lyma_server.terminal.attach import content_of, named_file
-from lyma_server.terminal.notes import STOPPED, summary
-from lyma_server.terminal.person import TerminalPerson
-from lyma_server.terminal.plain import plain, styled
-from lyma_server.terminal.printer import Printer
+from lyma_server.terminal.plain import plain
+from lyma_server.terminal.play import play, view_of
 from lyma_server.terminal.stop import Stop
-from lyma_server.terminal.view import JsonView, LiveView, WholeView, json_line
+from lyma_server.terminal.view import json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lyma_server.agent.disk import DiskWorkspace
     from lyma_server.compose import Core
-    from lyma_server.protocol.messages import AskResult, Block
+    from lyma_server.protocol.messages import Block
     from lyma_server.terminal.commands import Subparsers
-    from lyma_server.terminal.view import View
 
 CANCELLED = 130
-PATIENCE_S = 3.0
-"""How long a person looks at nothing before the seconds are counted."""
 
 DESCRIPTION = """\
 Ask, and stream the answer. In a folder the agent can read, search and change its files; in your home or / it answers
@@ -74,7 +69,7 @@ def run(args: Namespace) -> int:
     typed, piped = _prompt(args.prompt)
     content = content_of(typed, piped, [named_file(reference, folder) for reference in args.file], folder)
     try:
-        core = _core()
+        core = open_core()
         return asyncio.run(_ask(args, core, content, folder))
     except LymaError as error:
         if args.json:
@@ -82,8 +77,8 @@ def run(args: Namespace) -> int:
         raise
 
 
-def _core() -> Core:
-    """Before there is an event loop: that would keep the first Ctrl-C to itself while the command of a key runs."""
+def open_core() -> Core:
+    """The core of the settings. Before there is an event loop: that would keep the first Ctrl-C to itself while the command of a key runs."""
     from lyma_server.compose import build_core
 
     return build_core(os.environ)
@@ -91,7 +86,7 @@ def _core() -> Core:
 
 async def _ask(args: Namespace, core: Core, content: str | tuple[Block, ...], folder: Path) -> int:
     try:
-        _tell(core.loaded.notices)
+        tell(core.loaded.notices)
         return await _turn(args, core, content, folder)
     except LymaError as error:
         error.message = core.redactor.redact(error.message)
@@ -99,10 +94,11 @@ async def _ask(args: Namespace, core: Core, content: str | tuple[Block, ...], fo
         raise
     finally:
         await core.close()
-        _tell(core.router.take_notices())
+        tell(core.router.take_notices())
 
 
-def _tell(notices: Iterable[str]) -> None:
+def tell(notices: Iterable[str]) -> None:
+    """Say what a person may want to know of, beside the answer."""
     for notice in notices:
         sys.stderr.write(f"{plain(notice)}\n")
 
@@ -113,49 +109,24 @@ async def _turn(args: Namespace, core: Core, content: str | tuple[Block, ...], f
     workspace = DiskWorkspace(folder)
     params = AskParams(
         prompt=content,
-        session=_last_session(core, workspace) if args.latest else args.session,
+        session=last_session(core, workspace) if args.latest else args.session,
         provider=args.provider,
         prefer=args.prefer,
         model=args.model,
         tools=not args.no_tools,
     )
     stop = Stop(asyncio.get_running_loop())
-    view, is_styled = _view(args), styled(sys.stderr)
-    patience_s = PATIENCE_S if is_styled and isinstance(view, LiveView) else None
-    printer = Printer(view, dim_notes=is_styled, lost=stop.from_thread, patience_s=patience_s)
     with stop.on_signals():
-        try:
-            turn = core.start(params, workspace, TerminalPerson(printer.flushed), printer.feed)
-            stop.when_asked(turn.cancel)
-            result = await turn.result()
-            _conclude(args, printer, result)
-        finally:
-            await asyncio.to_thread(printer.close)
-    if printer.problem:
-        raise LymaError(f"The answer cannot be written: {printer.problem}.")
-    if printer.broken:
+        played = await play(core, params, workspace, stop, view_of(as_json=args.json))
+    if played.problem:
+        raise LymaError(f"The answer cannot be written: {played.problem}.")
+    if played.broken:
         return 1
-    return CANCELLED if result.stop_reason == "cancelled" else 0
+    return CANCELLED if played.result.stop_reason == "cancelled" else 0
 
 
-def _view(args: Namespace) -> View:
-    if args.json:
-        return JsonView()
-    return LiveView() if sys.stdout.isatty() else WholeView()
-
-
-def _conclude(args: Namespace, printer: Printer, result: AskResult) -> None:
-    """The last words: the result as JSON, or why it stopped and what it took."""
-    if args.json:
-        printer.write(json_line({"type": "result", **unstructure(result)}))
-        return
-    if result.stop_reason in STOPPED:
-        printer.remark(STOPPED[result.stop_reason])
-    if sys.stderr.isatty():
-        printer.remark(summary(result))
-
-
-def _last_session(core: Core, workspace: DiskWorkspace) -> str:
+def last_session(core: Core, workspace: DiskWorkspace) -> str:
+    """The session that was used last in the folder. Raises UsageError."""
     session = core.agent.sessions.latest(None if workspace.root is None else workspace.uri(workspace.root))
     if session is None:
         raise UsageError("There is no earlier session in this folder; leave --continue out to begin one.")

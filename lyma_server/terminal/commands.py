@@ -37,6 +37,7 @@ class Row:
 
 COMMANDS: tuple[Row, ...] = (
     Row("ask", "ask", "ask, and stream the answer"),
+    Row("chat", "chat", "talk, turn by turn"),
     Row("undo", "undo", "put back what a turn changed"),
     Row("diff", "diff", "show what a turn changed"),
     Row("sessions", "sessions", "list, show, copy and remove conversations"),

@@ -35,9 +35,15 @@ def run(args: Namespace) -> int:
 
     store = open_store()
     found = find_turn(store, args.turn, session=args.session, root=own_uri())
-    diff = turn_diff(store, found, own_folder().root)
-    sys.stdout.write(coloured(diff) if styled(sys.stdout) else diff if not sys.stdout.isatty() else plain(diff))
+    sys.stdout.write(shown(turn_diff(store, found, own_folder().root)))
     return 0
+
+
+def shown(diff: str) -> str:
+    """As stdout takes it: a pipe exactly, a terminal without control characters."""
+    if not sys.stdout.isatty():
+        return diff
+    return coloured(diff) if styled(sys.stdout) else plain(diff)
 
 
 def coloured(diff: str) -> str:

@@ -101,12 +101,17 @@ def _run(argv: list[str], serve: Callable[[Sequence[str]], int]) -> int:
 
         sys.stdout.write(f"lyma {__version__}\n")
         return 0
+    return run_command(argv, argparse.Namespace(serve=serve))
+
+
+def run_command(argv: list[str], given: argparse.Namespace) -> int:
+    """Run the command that `argv` names and return its exit code. Raises LymaError."""
     command = _find(argv[0]).load()
     parser: argparse.ArgumentParser = Parser(prog="lyma", add_help=False)
     subparsers: Subparsers = parser.add_subparsers(parser_class=Parser)
     command.add_parser(subparsers)
     name = _hyphened(argv[0])
-    args, extra = parser.parse_known_args([name, *argv[1:]], argparse.Namespace(serve=serve))
+    args, extra = parser.parse_known_args([name, *argv[1:]], given)
     if extra:
         raise UsageError(f"`lyma {name}` does not take {plain(extra[0])} there; see `lyma {name} --help`.")
     return command.run(args)

@@ -44,24 +44,32 @@ def run(args: Namespace) -> int:
     if args.json:
         sys.stdout.write(json_line(unstructure(status)))
         return 0
-    sys.stdout.write(f"Lyma {status.version}, home {status.home}\n\n")
-    head = ("provider", "model", "breaker", "key", "account", "state", "today")
-    sys.stdout.write(table(head, (row for provider in status.providers for row in _rows(provider))))
-    sys.stdout.write(f"\n{_in_all(status.providers, cap_micros)}\n")
+    sys.stdout.write(report(status, cap_micros))
     return 0
 
 
-async def _status(core: Core) -> tuple[StatusResult, int | None]:
+def report(status: StatusResult, cap_micros: int | None) -> str:
+    """How things stand, as text for a person."""
+    head = ("provider", "model", "breaker", "key", "account", "state", "today")
+    rows = table(head, (row for provider in status.providers for row in _rows(provider)))
+    return f"Lyma {status.version}, home {status.home}\n\n{rows}\n{_in_all(status.providers, cap_micros)}\n"
+
+
+def status_of(core: Core) -> tuple[StatusResult, int | None]:
     """How things stand, and the most to spend in a day."""
+    status = StatusResult(
+        version=__version__,
+        protocol=PROTOCOL_VERSION,
+        home=str(core.home.root),
+        providers=core.provider_status(),
+        sandbox=core.sandbox,
+    )
+    return status, core.loaded.settings.router.daily_cap_micros
+
+
+async def _status(core: Core) -> tuple[StatusResult, int | None]:
     try:
-        status = StatusResult(
-            version=__version__,
-            protocol=PROTOCOL_VERSION,
-            home=str(core.home.root),
-            providers=core.provider_status(),
-            sandbox=core.sandbox,
-        )
-        return status, core.loaded.settings.router.daily_cap_micros
+        return status_of(core)
     finally:
         await core.close()
 
