@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lyma_server.agent.agent import Agent
 from lyma_server.agent.session import SessionStore
@@ -21,7 +21,7 @@ from lyma_server.config.keys import resolve_keys, secrets_at_hand, variables_of_
 from lyma_server.config.load import load_settings
 from lyma_server.config.paths import Home
 from lyma_server.config.presets import EMBEDDED
-from lyma_server.errors import ConfigError, UsageError
+from lyma_server.errors import ConfigError, MaskUnavailable, UsageError
 from lyma_server.executor.sessions import CommandSessions
 from lyma_server.protocol.base import evolve
 from lyma_server.protocol.messages import KeyStatus, ModelsFailure, ProviderStatus
@@ -33,7 +33,7 @@ from lyma_server.router.state import State
 from lyma_server.secret import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from lyma_server.agent.ports import Listener, Person, Workspace
     from lyma_server.agent.turn import Turn
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lyma_server.config.model import ProviderSettings, Settings
     from lyma_server.executor.run import Commands
     from lyma_server.factory.factory import Factory
+    from lyma_server.factory.run import Runs
     from lyma_server.protocol.messages import AskParams, ModelsResult
     from lyma_server.router.listings import Probe
     from lyma_server.secret import Secret
@@ -63,6 +64,7 @@ class Core:
     agent: Agent
     redactor: Redactor
     commands: CommandSessions | None = None
+    _before_closing: list[Callable[[], Awaitable[None]]] = field(factory=list, init=False)
 
     def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> Turn:
         """Start a turn on the running event loop.
@@ -83,6 +85,18 @@ class Core:
         from lyma_server.factory.factory import Factory
 
         return Factory(self.home, self.loaded.settings.factory.ceiling)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What runs compiled agents. Imported when it is first asked for."""
+        from lyma_server.factory.run import Runs
+        from lyma_server.factory.sandbox import Sandbox
+        from lyma_server.factory.tree import Ground
+
+        prove_mask = self.commands.prove_mask if self.commands is not None else _no_mask
+        runs = Runs(Ground(self.factory, self.router, Sandbox(), self.home, self.redactor, prove_mask))
+        self._before_closing.append(runs.close)
+        return runs
 
     @property
     def sandbox(self) -> str:
@@ -120,8 +134,10 @@ class Core:
         return evolve(status, keys=(*status.keys, *missing))
 
     async def close(self) -> None:
-        """End all connections and commands."""
+        """End all agents, commands and connections."""
         try:
+            for end in self._before_closing:
+                await end()
             if self.commands is not None:
                 await self.commands.close()
         finally:
@@ -195,6 +211,12 @@ def command_sessions(
         return Commands(ground, Manner(environment, executor.timeout_s, executor.output_limit))
 
     return CommandSessions(make)
+
+
+async def _no_mask(_workspace: Path) -> None:
+    raise MaskUnavailable(
+        "Agents run on Linux only: nothing here hides Lyma's home from commands.", remedy="Use Linux."
+    )
 
 
 def _user_home(environ: Mapping[str, str]) -> Path:

@@ -99,6 +99,10 @@ class Commands:
         self._rested = False
         self._environment = {**manner.environment, "TMPDIR": TEMPORARY}
 
+    async def prove_mask(self) -> None:
+        """See that Lyma's home is out of reach of what would be run here. Raises MaskUnavailable, and ConfigError."""
+        await fence_for(self.ground)
+
     async def run(
         self,
         text: str,

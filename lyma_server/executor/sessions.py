@@ -26,6 +26,7 @@ class CommandSessions:
         self._make = make
         self._known: dict[tuple[str, Path], Commands] = {}
         self._resting: set[asyncio.Task[None]] = set()
+        self._proven: set[Path] = set()
 
     def of(self, session: str, root: Path) -> Commands:
         """The commands of a session in the workspace `root`, a real path. Needs a running event loop."""
@@ -34,6 +35,12 @@ class CommandSessions:
         self._known[key] = commands
         self._let_rest(commands)
         return commands
+
+    async def prove_mask(self, root: Path) -> None:
+        """See, once for a workspace, that Lyma's home is out of reach of all commands there. Raises MaskUnavailable."""
+        if root not in self._proven:
+            await self._make(root).prove_mask()
+            self._proven.add(root)
 
     async def end(self, session: str) -> None:
         """End all that a session runs."""

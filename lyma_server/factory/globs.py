@@ -79,3 +79,24 @@ def _depths(names: Sequence[str], start: int) -> Iterator[int]:
 
 def _name_fits(name: str, pattern: str) -> bool:
     return (not name.startswith(".") or pattern.startswith(".")) and fits(name, pattern)
+
+
+def may_hold(folder: str, globs: Iterable[str]) -> bool:
+    """Whether a relative folder may hold, at whatever depth, a file that one of the globs names."""
+    names = folder.split("/")
+    return any(_leads_on(names, glob.split("/")) for glob in globs)
+
+
+def _leads_on(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Walk the names over the pattern; `reached` are the places in it where the rest may begin."""
+    reached = _skipping(pattern, {0})
+    for name in names:
+        stays = {at for at in reached if pattern[at] == "**" and not name.startswith(".")}
+        moves = {at + 1 for at in reached if pattern[at] != "**" and _name_fits(name, pattern[at])}
+        reached = _skipping(pattern, {at for at in stays | moves if at < len(pattern)})
+    return bool(reached)
+
+
+def _skipping(pattern: Sequence[str], reached: set[int]) -> set[int]:
+    """`reached`, and what follows where `**` stands for no folder at all."""
+    return reached | {at + 1 for at in reached if pattern[at] == "**" and at + 1 < len(pattern)}

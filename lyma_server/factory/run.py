@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import re
+from typing import TYPE_CHECKING, Final
 
-from attrs import define
+from attrs import define, field
+
+from lyma_server.errors import UsageError
+from lyma_server.factory.running import Run
+from lyma_server.factory.transcript import Transcript
+from lyma_server.factory.tree import Above, Ground, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lyma_server.config.paths import Home
-    from lyma_server.factory.factory import Factory
-    from lyma_server.factory.model_port import Model
     from lyma_server.factory.outcome import OnEvent, RunRequest, RunResult
-    from lyma_server.factory.sandbox_port import SandboxPort
-    from lyma_server.secret import Redactor
+
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 
 @define(eq=False)
 class Runs:
-    """The runs of one process. `proven` tells whether Lyma's home is hidden from all commands; without it nothing runs."""
+    """The runs of one process."""
 
-    factory: Factory
-    model: Model
-    sandbox: SandboxPort
-    home: Home
-    redactor: Redactor
-    proven: Callable[[], bool]
+    ground: Ground
+    _under_way: dict[str, Run] = field(factory=dict, init=False)
 
     async def run(self, request: RunRequest, on_event: OnEvent) -> RunResult:
-        """Run an agent to its one result. To cancel, cancel the task or call `stop`: the status is `cancelled` then."""
-        raise NotImplementedError
+        """Run an agent to its one result, whatever happens to it; nothing is raised for how it ends.
+
+        To cancel, cancel the task that waits here, or call `stop`: the result comes all the same, with the status
+        `cancelled`. `on_event` must not block. Raises UsageError for a `run_id` that is taken or no plain name, LymaError
+        where the run's folder cannot be made.
+        """
+        if not _RUN_ID.fullmatch(request.run_id):
+            raise UsageError(f"{request.run_id[:80]!r} is no name for a run; use letters, digits, - and _.")
+        transcript = Transcript(self.ground.home.runs / request.run_id, self.ground.redactor)
+        tree = Tree(request.workspace, on_event, self._under_way)
+        run = Run(self.ground, tree, request.run_id, request.hash, request.input, Above())
+        task = run.begin(transcript)
+        while True:
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if task.cancelled():
+                    raise  # the event loop itself ends
+                run.cancel()
+                waiting = asyncio.current_task()
+                if waiting is not None:
+                    waiting.uncancel()
 
     async def stop(self, run_id: str) -> None:
         """Cancel a run and wait until it has ended. Raises UsageError where none of that name is under way."""
-        raise NotImplementedError
+        run = self._under_way.get(run_id)
+        if run is None or run.task is None:
+            raise UsageError(f"No run named {run_id[:80]!r} is under way.")
+        run.cancel()
+        await asyncio.wait({run.task})
+
+    async def close(self) -> None:
+        """Cancel all runs and wait for their end."""
+        runs = list(self._under_way.values())
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*(run.task for run in runs if run.task is not None), return_exceptions=True)
 
     def list(self) -> tuple[str, ...]:
         """The names of the runs that are under way, those below others included."""
-        raise NotImplementedError
+        return tuple(self._under_way)

@@ -1,13 +1,13 @@
-"""What a run needs of the sandbox; tests have one whose child is a task of their own."""
+"""What a run needs of the sandbox. `sandbox.Sandbox` is one; tests have another, whose child is a task of their own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
-    from lyma_server.factory.bundle import Bundle
+    from lyma_server.factory.sandbox import Launch
     from lyma_server.protocol.base import Json
 
 
@@ -17,8 +17,23 @@ class ChannelPort(Protocol):
     async def receive(self) -> dict[str, Any] | None:
         """The next message, null where the child has closed its end."""
 
-    async def send(self, message: dict[str, Json]) -> None:
+    async def send(self, message: Mapping[str, Json], /) -> None:
         """Send one."""
+
+
+class EndedPort(Protocol):
+    """How a child ended."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def reason(self) -> str:
+        """`cpu` where its processor time was used up."""
+
+    @property
+    def output(self) -> str:
+        """The end of what it said on stdout and stderr."""
 
 
 class InsidePort(Protocol):
@@ -28,8 +43,8 @@ class InsidePort(Protocol):
     def channel(self) -> ChannelPort:
         """To and from it."""
 
-    async def stop(self, grace_s: float) -> None:
-        """Wait so long, then kill all that is left of it, and collect it. Idempotent."""
+    async def stop(self, grace_s: float) -> EndedPort:
+        """Wait so long, then kill all that is left of it, and collect it. Any number of times."""
 
 
 class SandboxPort(Protocol):
@@ -38,5 +53,5 @@ class SandboxPort(Protocol):
     async def prove(self) -> None:
         """Raise SandboxUnavailable, with the remedy, unless the sandbox holds here."""
 
-    async def start(self, bundle: Bundle, staged: Path) -> InsidePort:
-        """Start a child with the bundle's bytes, and what lies in `staged` as its `/in`."""
+    async def start(self, launch: Launch, /) -> InsidePort:
+        """Start a child. Raises SandboxUnavailable."""

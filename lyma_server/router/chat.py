@@ -78,7 +78,8 @@ class ToolSpec:
 @frozen
 class ChatRequest:
     """One model call. `session` pins the key ring's pointer, so that prompt caches keep working. `provider` pins: nothing
-    is sent elsewhere; `prefer` is only tried first. `folder` is the workspace, for folder pins.
+    is sent elsewhere; `prefer` is only tried first; `among` names the only ones that may be asked. `folder` is the workspace,
+    for folder pins.
     """
 
     instructions: str
@@ -89,6 +90,7 @@ class ChatRequest:
     max_output_tokens: int | None = None
     provider: str | None = None
     prefer: str | None = None
+    among: tuple[str, ...] | None = None
     model: str | None = None
     folder: str | None = None
 

@@ -31,6 +31,8 @@ def plan(
         allowed = [_only(request.provider, providers, allowed, pinned)]
     elif request.prefer is not None:
         allowed.sort(key=lambda provider: provider.name != request.prefer)
+    if request.among is not None:
+        allowed = [provider for provider in allowed if provider.name in request.among]
     return _with_models(allowed, request.model)
 
 

@@ -23,7 +23,7 @@ from lyma_server.router.providers.base import AUTO
 from lyma_server.router.providers.connecting import NetworkConnections
 from lyma_server.router.providers.embedded import SocketConnections
 from lyma_server.router.providers.openai import OpenAIWire
-from lyma_server.router.spending import Spending
+from lyma_server.router.spending import Spending, price_at
 from lyma_server.router.state import State
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lyma_server.router.chat import ChatEvent, ChatRequest
     from lyma_server.router.fleet import Station
     from lyma_server.router.listings import Probe
+    from lyma_server.router.prices import ModelFacts
     from lyma_server.router.providers.base import Adapter, Provider
     from lyma_server.router.providers.connecting import Connections
     from lyma_server.router.providers.embedded import Launcher
@@ -98,6 +99,14 @@ class Router:
         except AllFailed as error:
             error.message += await self._near_models(stations, error)
             raise
+
+    def prices(self, request: ChatRequest) -> dict[str, ModelFacts | None]:
+        """Who may be asked, by name and in order, each with the price of its model; null where that is not known.
+
+        Raises UsageError where the request pins what is not there.
+        """
+        planned = plan(self._providers, self._settings.folders, request)
+        return {provider.name: price_at(provider, model) for provider, model in planned}
 
     async def warm_up(self) -> None:
         """Do ahead, off the event loop, what the first ask would wait for: open the state and import an SDK."""

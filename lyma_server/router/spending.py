@@ -113,8 +113,13 @@ def costs_more(station: Station, preferred: Station, request: ChatRequest) -> st
     return f"{name} answers in place of {usual} and costs more: {_in_words(here)}, against {_in_words(there)}."
 
 
+def price_at(provider: Provider, model: str) -> ModelFacts | None:
+    """What a model costs at a provider, as far as that is known."""
+    return price_of(*_place(provider, model), provider.base_url)
+
+
 def _price(station: Station) -> ModelFacts | None:
-    return price_of(*_place(station.provider, station.model), station.provider.base_url)
+    return price_at(station.provider, station.model)
 
 
 def _in_words(facts: ModelFacts) -> str:
