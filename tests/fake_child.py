@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
-from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.channel import Channel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from lyma_server.errors import SandboxUnavailable
     from lyma_server.factory.sandbox import Launch
 
     Life = Callable[["Child"], Awaitable[None]]
@@ -48,6 +48,11 @@ class Child:
             self.heard.append(reply)
             if reply["id"] == number:
                 return reply
+
+    async def until_told(self) -> None:
+        """Wait until the parent wants the end."""
+        while (message := await self.channel.receive()) is not None and message["type"] != "cancel":
+            self.heard.append(message)
 
     async def step(self, *results: tuple[str, str]) -> dict[str, Any]:
         append = [{"call": call, "text": text, "is_error": False} for call, text in results]
@@ -114,9 +119,13 @@ class FakeSandbox:
 
     async def start(self, launch: Launch) -> Inside:
         self.launches.append(launch)
-        self.staged.append({
-            str(path.relative_to(launch.staged)): path.read_bytes() for path in launch.staged.rglob("*") if path.is_file()
-        })
+        self.staged.append(
+            {
+                str(path.relative_to(launch.staged)): path.read_bytes()
+                for path in launch.staged.rglob("*")
+                if path.is_file()
+            }
+        )
         ours, theirs = socket.socketpair()
         child = Child(Channel(theirs), launch)
         life = self.lives.get(launch.bundle.name, self.life)

@@ -32,6 +32,8 @@ from lyma_server.factory.tree import Above, Ground, Tree
 from lyma_server.factory.versions import BUILTIN_TOOLS, LARGEST_DEPTH, RUNNER_ABI, SANDBOX_PROFILE
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from lyma_server.factory.bundle import Bundle
     from lyma_server.factory.changes import Came
     from lyma_server.factory.outcome import EventKind
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 GRACE_S: Final = 0.5
 """How long a child may take to end by itself."""
+SHORT_GRACE_S: Final = 0.05
 
 LARGEST_INPUT: Final = 256 << 10
 """Bytes."""
@@ -140,7 +143,7 @@ class Run:
             async with asyncio.timeout(self.budget.seconds_left()):
                 staged = await self._stage(bundle, after)
                 inside = await self.ground.sandbox.start(self._launch(bundle, staged))
-                after.push_async_callback(_finish, inside)
+                after.push_async_exit(_ending_of_child(inside))
                 return await self._talk(bundle, staged, inside, transcript)
         raise AssertionError("nothing above swallows an exception")
 
@@ -175,7 +178,7 @@ class Run:
             start: dict[str, Json] = {"type": "start", "kind": bundle.facts["kind"], "spec": spec, "input": self.input}
             return await dialogue.attend(start)
         except (ChildGone, ChannelFault) as error:
-            ended = await inside.stop(GRACE_S)
+            ended = await inside.stop(GRACE_S if isinstance(error, ChildGone) else SHORT_GRACE_S)
             transcript.note("child", status=ended.status, reason=ended.reason, output=ended.output)
             if ended.reason == "cpu":
                 raise Exhausted("cpu_s", self.path) from error
@@ -294,8 +297,14 @@ def _check_versions(bundle: Bundle) -> None:
         raise UsageError(f"{bundle.name} was compiled for another version of Lyma's runner; compile it again.")
 
 
-async def _finish(inside: InsidePort) -> None:
-    await undisturbed(inside.stop(GRACE_S))
+def _ending_of_child(inside: InsidePort) -> Callable[..., Awaitable[None]]:
+    """What ends it in any case. One that broke the rules gets hardly any time for it."""
+
+    async def end(raised: type[BaseException] | None, *_: object) -> None:
+        odd = raised is not None and issubclass(raised, (Misbehaved, ChannelFault))
+        await undisturbed(inside.stop(SHORT_GRACE_S if odd else GRACE_S))
+
+    return end
 
 
 async def _remove(place: PrivatePlace) -> None:
