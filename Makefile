@@ -34,9 +34,13 @@ test: $(VENV)/.development  ## everything that needs no root and no system packa
 	$(BIN)/lyma embedded install
 	$(BIN)/python -m pytest -m "not full"
 
-test-all: $(VENV)/.development  ## everything; nothing may be skipped
+test-all: $(VENV)/.development $(VENV)/.stylua  ## everything; nothing may be skipped
 	$(BIN)/lyma embedded install
 	TEST_ALL=1 $(BIN)/python -m pytest
+
+$(VENV)/.stylua: $(VENV)/.created
+	npm install --silent --no-fund --no-audit --prefix $(VENV)/node @johnnymorganz/stylua@2.5.2
+	@: > $@
 
 lint: $(VENV)/.development  ## style, types, layers, spelling
 	$(BIN)/ruff check .

@@ -1,5 +1,3 @@
-local version = 1
-
 ---@type vim.lsp.Config
 return {
   cmd = { "lyma-server" },
@@ -7,7 +5,7 @@ return {
   capabilities = {
     experimental = {
       lyma = {
-        protocolVersion = version,
+        protocolVersion = require("lyma.protocol").version,
         events = vim.empty_dict(),
         approvals = vim.empty_dict(),
         diagnostics = vim.empty_dict(),
@@ -15,22 +13,14 @@ return {
     },
   },
   handlers = {
-    ["lyma/event"] = function(_, event, context)
-      require("lyma.ask").hear(event, context.client_id)
-    end,
-    ["lyma/requestApproval"] = function(_, request)
-      return require("lyma.approve").answer(request)
-    end,
-    ["workspace/applyEdit"] = function(_, params, context)
-      return require("lyma.edit").apply(params, context.client_id)
-    end,
+    ["lyma/event"] = function(_, event, place) require("lyma.ask").hear(event, place.client_id) end,
+    ["lyma/requestApproval"] = function(_, request) return require("lyma.approve").answer(request) end,
+    ["workspace/applyEdit"] = function(_, params, place) return require("lyma.edit").apply(params, place.client_id) end,
   },
   on_exit = function(_, _, client_id)
     vim.schedule(function()
       local ask = package.loaded["lyma.ask"]
-      if ask then
-        ask.lose(client_id)
-      end
+      if ask then ask.lose(client_id) end
     end)
   end,
 }

@@ -1,6 +1,4 @@
-if vim.g.loaded_lyma then
-  return
-end
+if vim.g.loaded_lyma then return end
 vim.g.loaded_lyma = true
 
 local is_new_enough = vim.fn.has("nvim-0.11") == 1
@@ -20,9 +18,7 @@ local commands = {
 
 for name, options in pairs(commands) do
   if options.nargs ~= 0 then
-    options.complete = function(lead)
-      return is_new_enough and require("lyma.complete").complete(name, lead) or {}
-    end
+    options.complete = function(lead) return is_new_enough and require("lyma.complete").complete(name, lead) or {} end
   end
   vim.api.nvim_create_user_command("Lyma" .. name, function(given)
     if is_new_enough then

@@ -38,9 +38,7 @@ function M.compile(place)
     params.agent = place
   end
   lyma.request(methods.subagent, params, function(result)
-    if #result.diagnostics > 0 then
-      return show_diagnostics(result.diagnostics, vim.fs.dirname(path))
-    end
+    if #result.diagnostics > 0 then return show_diagnostics(result.diagnostics, vim.fs.dirname(path)) end
     vim.fn.setreg("+", result.hash)
     lyma.notify(("%s (%s)"):format(result.hash, result.approval))
   end)
@@ -49,26 +47,22 @@ end
 ---Have a compiled agent shown and decide about it; without a hash, what waits for an answer, or one of those that wait.
 ---@param hash? string
 function M.approve(hash)
-  if require("lyma.approve").ask_again(hash) then
-    return
-  end
+  if require("lyma.approve").ask_again(hash) then return end
   local function approve(chosen)
-    lyma.request(methods.approve, { action = "approve", hash = chosen }, function(result)
-      lyma.notify(result.state or "unanswered")
-    end)
+    lyma.request(
+      methods.approve,
+      { action = "approve", hash = chosen },
+      function(result) lyma.notify(result.state or "unanswered") end
+    )
   end
-  if hash and hash ~= "" then
-    return approve(hash)
-  end
-  M.choose("Approve which agent?", "waiting", function(agent)
-    approve(agent.hash)
-  end)
+  if hash and hash ~= "" then return approve(hash) end
+  M.choose("Approve which agent?", "waiting", function(agent) approve(agent.hash) end)
 end
 
 ---Run an approved agent; its events go to a transcript of its own.
----@param name string a hash or a name
----@param task? string
-function M.run(name, task)
+---@param words string a hash or a name, then what it is to do
+function M.run(words)
+  local name, task = words:match("^(%S+)%s*(.*)$")
   lyma.request(methods.subagent, { action = "list" }, function(result, client)
     local hash = name
     for _, agent in ipairs(result.agents) do
@@ -76,8 +70,8 @@ function M.run(name, task)
     end
     local ask = require("lyma.ask")
     local view = ask.open(nil, client.id)
-    view:head(task and name .. ": " .. task or name)
-    local params = { action = "run", hash = hash, input = task and { text = task } or nil }
+    view:head(words)
+    local params = { action = "run", hash = hash, input = task ~= "" and { text = task } or nil }
     ask.send(view, client, methods.subagent, params, function(answer)
       local run = answer.result
       local output = type(run.output) == "string" and run.output or vim.json.encode(run.output)
@@ -92,19 +86,13 @@ end
 ---@param go_on fun(agent: lyma.AgentInfo)
 function M.choose(prompt, approval, go_on)
   lyma.request(methods.subagent, { action = "list" }, function(result)
-    local agents = vim.tbl_filter(function(agent)
-      return not approval or agent.approval == approval
-    end, result.agents)
-    if #agents == 0 then
-      return lyma.notify("there is no such agent.")
-    end
+    local agents = vim.tbl_filter(function(agent) return not approval or agent.approval == approval end, result.agents)
+    if #agents == 0 then return lyma.notify("there is no such agent.") end
     local function describe(agent)
       return ("%s  %s (%s) %s"):format(agent.hash:sub(1, 19), agent.name, agent.approval, agent.purpose)
     end
     vim.ui.select(agents, { prompt = prompt, format_item = describe }, function(agent)
-      if agent then
-        go_on(agent)
-      end
+      if agent then go_on(agent) end
     end)
   end)
 end
@@ -112,9 +100,11 @@ end
 ---List the agents; one that is chosen is shown whole.
 function M.list()
   M.choose("Agents", nil, function(agent)
-    lyma.request(methods.subagent, { action = "show", hash = agent.hash }, function(result)
-      require("lyma.house").show({ result.agent.text })
-    end)
+    lyma.request(
+      methods.subagent,
+      { action = "show", hash = agent.hash },
+      function(result) require("lyma.house").show({ result.agent.text }) end
+    )
   end)
 end
 

@@ -12,15 +12,13 @@ local open = {}
 
 ---@param hash string
 ---@return string
-local function short(hash)
-  return hash:match("^[^:]*:?") .. hash:gsub("^[^:]*:", ""):sub(1, 12)
-end
+local function short(hash) return hash:match("^[^:]*:?") .. hash:gsub("^[^:]*:", ""):sub(1, 12) end
 
 ---@param request lyma.RequestApprovalParams
 ---@return integer buffer
 local function show(request)
   local buffer = vim.api.nvim_create_buf(false, true)
-  local heading = #request.path > 0 and { "asked by " .. table.concat(request.path, " › "), "" } or {}
+  local heading = #(request.path or {}) > 0 and { "asked by " .. table.concat(request.path, " › "), "" } or {}
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.list_extend(heading, vim.split(request.text, "\n")))
   vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden = false, "wipe"
   local window = vim.api.nvim_open_win(buffer, true, { split = "above", win = -1 })
@@ -45,9 +43,7 @@ end
 ---Begin once the person is not in the middle of typing, so that no key meant for the text answers.
 ---@param go_on fun()
 local function when_idle(go_on)
-  if not vim.fn.mode():match("^[icRrst]") then
-    return go_on()
-  end
+  if not vim.fn.mode():match("^[icRst]") then return go_on() end
   require("lyma").notify("an agent waits for your approval; leave the mode you are in to see it.")
   vim.api.nvim_create_autocmd("ModeChanged", { pattern = "*:n*", once = true, callback = vim.schedule_wrap(go_on) })
 end
@@ -61,50 +57,32 @@ function M.answer(request)
   local approved, is_settled
   local question = { request = request, buffer = -1 }
   question.settle = function(answer)
-    if is_settled then
-      return
-    end
+    if is_settled then return end
     is_settled, approved, open[request.hash] = true, answer, nil
-    if vim.api.nvim_buf_is_valid(question.buffer) then
-      vim.api.nvim_buf_delete(question.buffer, { force = true })
-    end
-    if coroutine.status(waiting) == "suspended" then
-      coroutine.resume(waiting)
-    end
+    if vim.api.nvim_buf_is_valid(question.buffer) then vim.api.nvim_buf_delete(question.buffer, { force = true }) end
+    if coroutine.status(waiting) == "suspended" then coroutine.resume(waiting) end
   end
   open[request.hash] = question
   when_idle(function()
-    if is_settled then
-      return
-    end
+    if is_settled then return end
     question.buffer = show(request)
-    vim.keymap.set("n", "<CR>", function()
-      ask(question)
-    end, { buffer = question.buffer })
+    vim.keymap.set("n", "<CR>", function() ask(question) end, { buffer = question.buffer })
     vim.api.nvim_create_autocmd("BufWipeout", {
       buffer = question.buffer,
       once = true,
-      callback = vim.schedule_wrap(function()
-        question.settle(nil)
-      end),
+      callback = vim.schedule_wrap(function() question.settle(nil) end),
     })
     ask(question)
   end)
-  if not is_settled then
-    coroutine.yield()
-  end
-  if approved == nil then
-    return vim.NIL
-  end
+  if not is_settled then coroutine.yield() end
+  if approved == nil then return vim.NIL end
   return { hash = request.hash, nonce = request.nonce, approved = approved }
 end
 
 ---The question about `hash` needs no answer any longer.
 ---@param hash string
 function M.settle(hash)
-  if open[hash] then
-    open[hash].settle(nil)
-  end
+  if open[hash] then open[hash].settle(nil) end
 end
 
 ---Ask again what is open; with `hash`, only about that one.

@@ -31,9 +31,7 @@ end
 ---@return string[] files
 local function mentions(lead)
   local name = lead:match("^@(.*)$")
-  return vim.tbl_map(function(path)
-    return "@" .. path
-  end, name and vim.fn.getcompletion(name, "file") or {})
+  return vim.tbl_map(function(path) return "@" .. path end, name and vim.fn.getcompletion(name, "file") or {})
 end
 
 local function agents()
@@ -52,9 +50,7 @@ local candidates = {
   Draft = mentions,
   Approve = agents,
   Run = agents,
-  Compile = function(lead)
-    return vim.list_extend(vim.fn.getcompletion(lead, "file"), agents())
-  end,
+  Compile = function(lead) return vim.list_extend(vim.fn.getcompletion(lead, "file"), agents()) end,
   Sessions = sessions,
   Undo = sessions,
   Models = function()
@@ -69,9 +65,7 @@ local candidates = {
 ---@return string[]
 function M.complete(name, lead)
   local found = candidates[name] and candidates[name](lead) or {}
-  return vim.tbl_filter(function(word)
-    return vim.startswith(word, lead)
-  end, found)
+  return vim.tbl_filter(function(word) return vim.startswith(word, lead) end, found)
 end
 
 return M

@@ -4,9 +4,7 @@ local M = {}
 local ticks = {}
 
 ---Edits that follow are a step of their own in the undo history.
-function M.begin_step()
-  ticks = {}
-end
+function M.begin_step() ticks = {} end
 
 ---@param buffer integer
 local function open_step(buffer)
@@ -47,9 +45,7 @@ end
 function M.apply(params, client_id)
   local client = vim.lsp.get_client_by_id(client_id)
   local buffers, is_stale = touched(params.edit)
-  if is_stale or not client then
-    return { applied = false, failureReason = "The document has changed." }
-  end
+  if is_stale or not client then return { applied = false, failureReason = "The document has changed." } end
   for _, buffer in ipairs(buffers) do
     vim.fn.bufload(buffer)
     open_step(buffer)

@@ -26,9 +26,7 @@ local function check_client(client)
     return
   end
   for _, line in ipairs(require("lyma.house").describe(answer.result)) do
-    if line ~= "" then
-      vim.health.info(line)
-    end
+    if line ~= "" then vim.health.info(line) end
   end
 end
 
@@ -44,16 +42,10 @@ function M.check()
     vim.health.error("lsp/lyma.lua is not on the runtimepath; is the plugin installed?")
     return
   end
-  if not check_program(config) then
-    return
-  end
+  if not check_program(config) then return end
   local client
-  require("lyma").with_client(vim.api.nvim_get_current_buf(), function(ready)
-    client = ready
-  end)
-  if vim.wait(10000, function()
-    return client ~= nil
-  end, 20) then
+  require("lyma").with_client(vim.api.nvim_get_current_buf(), function(ready) client = ready end)
+  if vim.wait(10000, function() return client ~= nil end, 20) then
     check_client(client)
   else
     vim.health.error("The server did not start.", { "Look at " .. vim.lsp.log.get_filename() })

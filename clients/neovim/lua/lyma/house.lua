@@ -32,9 +32,7 @@ end
 
 ---Show what is configured and how it fares.
 function M.status()
-  lyma.request(methods.status, vim.empty_dict(), function(status)
-    M.show(M.describe(status))
-  end)
+  lyma.request(methods.status, vim.empty_dict(), function(status) M.show(M.describe(status)) end)
 end
 
 ---List models; of one provider, or of all.
@@ -61,21 +59,15 @@ function M.sessions(session)
     lyma.with_client(vim.api.nvim_get_current_buf(), function(client)
       local view = require("lyma.ask").open(session, client.id)
       client:request(methods.sessions, { action = "load", session = session }, function(err)
-        if err then
-          view:append(("**%s**"):format(err.message))
-        end
+        if err then view:append(("**%s**"):format(err.message)) end
       end)
     end)
     return
   end
   lyma.request(methods.sessions, { action = "list" }, function(result)
-    local function describe(info)
-      return ("%s  %s (%d turns)"):format(info.updated, info.title, info.turns)
-    end
+    local function describe(info) return ("%s  %s (%d turns)"):format(info.updated, info.title, info.turns) end
     vim.ui.select(result.sessions, { prompt = "Sessions", format_item = describe }, function(info)
-      if info then
-        M.sessions(info.session)
-      end
+      if info then M.sessions(info.session) end
     end)
   end)
 end
@@ -84,9 +76,7 @@ end
 ---@param session? string
 function M.undo(session)
   session = session and session ~= "" and session or require("lyma.ask").session()
-  if not session then
-    return lyma.notify("There is no session yet.", vim.log.levels.WARN)
-  end
+  if not session then return lyma.notify("There is no session yet.", vim.log.levels.WARN) end
   require("lyma.edit").begin_step()
   lyma.request(methods.sessions, { action = "undo", session = session }, function(result)
     vim.cmd("silent! checktime")

@@ -3,25 +3,19 @@ local M = {}
 
 ---@param text string
 ---@param level? integer
-function M.notify(text, level)
-  vim.notify("Lyma: " .. text, level or vim.log.levels.INFO)
-end
+function M.notify(text, level) vim.notify("Lyma: " .. text, level or vim.log.levels.INFO) end
 
 ---@param client vim.lsp.Client
 ---@param go_on fun(client: vim.lsp.Client)
 local function when_ready(client, go_on)
   if client.initialized then
     local offered = vim.tbl_get(client.server_capabilities, "experimental", "lyma", "protocolVersion")
-    if offered == require("lyma.protocol").version then
-      return go_on(client)
-    end
+    if offered == require("lyma.protocol").version then return go_on(client) end
     M.notify("The server speaks another version of the protocol; update the older of the two.", vim.log.levels.ERROR)
   elseif client:is_stopped() then
     M.notify("The server did not start; `:checkhealth lyma` says more.", vim.log.levels.ERROR)
   else
-    vim.defer_fn(function()
-      when_ready(client, go_on)
-    end, 10)
+    vim.defer_fn(function() when_ready(client, go_on) end, 10)
   end
 end
 
@@ -30,9 +24,7 @@ end
 ---@param go_on fun(client: vim.lsp.Client)
 function M.with_client(buffer, go_on)
   local client = vim.lsp.get_clients({ name = "lyma", bufnr = buffer, _uninitialized = true })[1]
-  if client then
-    return when_ready(client, go_on)
-  end
+  if client then return when_ready(client, go_on) end
   local config = vim.deepcopy(vim.lsp.config.lyma)
   local program = type(config.cmd) == "table" and config.cmd[1]
   if program and vim.fn.executable(program) == 0 then
@@ -45,9 +37,7 @@ function M.with_client(buffer, go_on)
   config.root_dir = type(config.root_dir) == "string" and config.root_dir or vim.fs.root(buffer, config.root_markers)
   local id = vim.lsp.start(config, { bufnr = buffer, attach = is_file })
   client = id and vim.lsp.get_client_by_id(id)
-  if client then
-    when_ready(client, go_on)
-  end
+  if client then when_ready(client, go_on) end
 end
 
 ---Send a request and go on with its result; an error is shown.
@@ -71,80 +61,51 @@ end
 ---@param prompt? string
 ---@param options? lyma.AskOptions
 function M.ask(prompt, options)
-  if prompt and prompt:match("%S") then
-    return require("lyma.ask").ask(prompt, options)
-  end
+  if prompt and prompt:match("%S") then return require("lyma.ask").ask(prompt, options) end
   vim.ui.input({ prompt = "Ask Lyma: " }, function(text)
-    if text and text:match("%S") then
-      require("lyma.ask").ask(text, options)
-    end
+    if text and text:match("%S") then require("lyma.ask").ask(text, options) end
   end)
 end
 
 ---Stop what is under way.
-function M.stop()
-  require("lyma.ask").stop()
-end
+function M.stop() require("lyma.ask").stop() end
 
 ---For a statusline: what Lyma does, or what the last turn has cost; empty where it was not used.
 ---@return string
 function M.statusline()
   local ask = package.loaded["lyma.ask"]
   local activity = ask and ask.activity or { running = 0 }
-  if activity.running > 0 then
-    return "Lyma: " .. activity.doing
-  end
+  if activity.running > 0 then return "Lyma: " .. activity.doing end
   local money = ask and require("lyma.render").money(activity.costMicros)
   return money and "Lyma " .. money or ""
 end
 
----@type table<string, fun(given: vim.api.keyset.create_user_command.command_args)>
-local commands = {
-  Ask = function(given)
-    local has_range = given.range > 0
-    M.ask(given.args, {
-      is_new = given.bang,
-      first = has_range and given.line1 or nil,
-      last = has_range and given.line2 or nil,
-    })
-  end,
-  Stop = function()
-    M.stop()
-  end,
-  Approve = function(given)
-    require("lyma.agents").approve(given.args)
-  end,
-  Draft = function(given)
-    require("lyma.agents").draft(given.args)
-  end,
-  Compile = function(given)
-    require("lyma.agents").compile(given.args)
-  end,
-  Run = function(given)
-    require("lyma.agents").run(given.fargs[1], given.args:match("^%S+%s+(.*)$"))
-  end,
-  Agents = function()
-    require("lyma.agents").list()
-  end,
-  Sessions = function(given)
-    require("lyma.house").sessions(given.args)
-  end,
-  Status = function()
-    require("lyma.house").status()
-  end,
-  Undo = function(given)
-    require("lyma.house").undo(given.args)
-  end,
-  Models = function(given)
-    require("lyma.house").models(given.args)
-  end,
+---Where each command is done: a module and its function, which takes the command's arguments as one string.
+local places = {
+  Approve = { "lyma.agents", "approve" },
+  Draft = { "lyma.agents", "draft" },
+  Compile = { "lyma.agents", "compile" },
+  Run = { "lyma.agents", "run" },
+  Agents = { "lyma.agents", "list" },
+  Sessions = { "lyma.house", "sessions" },
+  Status = { "lyma.house", "status" },
+  Undo = { "lyma.house", "undo" },
+  Models = { "lyma.house", "models" },
+  Stop = { "lyma", "stop" },
 }
 
 ---Run one of the `:Lyma…` commands.
 ---@param name string without `Lyma`
 ---@param given vim.api.keyset.create_user_command.command_args
 function M.run(name, given)
-  commands[name](given)
+  if name == "Ask" then
+    local first, last = given.line1, given.line2
+    if given.range == 0 then
+      first, last = nil, nil
+    end
+    return M.ask(given.args, { is_new = given.bang, first = first, last = last })
+  end
+  require(places[name][1])[places[name][2]](given.args)
 end
 
 return M

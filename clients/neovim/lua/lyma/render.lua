@@ -32,16 +32,10 @@ end
 ---Text of an item and what stands before each of its lines; no text where there is nothing to show.
 ---@type table<string, fun(item: any): string?, string?>
 local kinds = {
-  text = function(item)
-    return item.text
-  end,
-  thinking = function(item)
-    return item.text, "> "
-  end,
+  text = function(item) return item.text end,
+  thinking = function(item) return item.text, "> " end,
   tool_call = tool_call,
-  tool_result = function(item)
-    return item.isError and "✗ " .. shorten(item.text, 200) or nil
-  end,
+  tool_result = function(item) return item.isError and "✗ " .. shorten(item.text, 200) or nil end,
   command_output = function(item)
     local ended = item.exitStatus and item.exitStatus ~= 0 and ("\n(exit status %d)"):format(item.exitStatus) or ""
     return ("$ %s\n%s%s"):format(item.command, item.text:gsub("\n$", ""), ended), "    "
@@ -64,17 +58,13 @@ local kinds = {
 ---@return string? prefix
 function M.item(item)
   local render = kinds[item.kind]
-  if render then
-    return render(item)
-  end
+  if render then return render(item) end
 end
 
 ---@param attempt lyma.Route
 ---@return string? text nothing where all is well
 function M.route(attempt)
-  if attempt.class == "ok" or attempt.class == "cancelled" then
-    return nil
-  end
+  if attempt.class == "ok" or attempt.class == "cancelled" then return nil end
   local key = attempt.key and " key " .. attempt.key or ""
   local status = attempt.status and (" (%d)"):format(attempt.status) or ""
   return ("*%s%s: %s%s, %s*"):format(attempt.provider, key, attempt.class, status, attempt.next)
@@ -82,9 +72,7 @@ end
 
 ---@param micros? integer USD micros
 ---@return string? money nothing where a price is unknown
-function M.money(micros)
-  return type(micros) == "number" and ("$%.4f"):format(micros / 1e6) or nil
-end
+function M.money(micros) return type(micros) == "number" and ("$%.4f"):format(micros / 1e6) or nil end
 
 ---@param event lyma.TurnCompleted
 ---@param route? lyma.Route the attempt that answered
@@ -97,9 +85,7 @@ function M.ending(event, route)
     ("%d in, %d out"):format(usage.inputTokens, usage.outputTokens),
   }
   words[#words + 1] = M.money(usage.costMicros)
-  if route then
-    words[#words + 1] = route.provider .. " " .. route.model
-  end
+  if route then words[#words + 1] = route.provider .. " " .. route.model end
   return "*" .. table.concat(words, " · ") .. "*"
 end
 

@@ -1,4 +1,4 @@
-local namespace = vim.api.nvim_create_namespace("lyma")
+local items = vim.api.nvim_create_namespace("lyma")
 local statuses = vim.api.nvim_create_namespace("lyma.status")
 local count = 0
 
@@ -27,9 +27,7 @@ end
 
 ---Make the buffer where there is none, or where it was wiped or unloaded.
 function View:ensure()
-  if self:is_alive() then
-    return
-  end
+  if self:is_alive() then return end
   count = count + 1
   self.buffer = vim.api.nvim_create_buf(true, true)
   self.marks, self.prefixes = {}, {}
@@ -63,7 +61,7 @@ function View:show()
     end
   end
   local split = vim.g.lyma_split or (vim.o.columns >= 120 and "right" or "below")
-  local window = vim.api.nvim_open_win(self.buffer, false, { split = split, win = 0 })
+  local window = vim.api.nvim_open_win(self.buffer, false, { split = split, win = -1 })
   local options = vim.wo[window][0]
   options.wrap, options.linebreak, options.number, options.relativenumber = true, true, false, false
   options.signcolumn, options.foldenable, options.spell = "no", false, false
@@ -73,13 +71,12 @@ end
 ---Change the text by `change`; windows whose cursor is on the last line follow it.
 ---@param change fun(buffer: integer)
 function View:write(change)
-  if not self:is_alive() then
-    return
-  end
+  if not self:is_alive() then return end
   local last = vim.api.nvim_buf_line_count(self.buffer)
-  local following = vim.tbl_filter(function(window)
-    return vim.api.nvim_win_get_cursor(window)[1] >= last
-  end, vim.fn.win_findbuf(self.buffer))
+  local following = vim.tbl_filter(
+    function(window) return vim.api.nvim_win_get_cursor(window)[1] >= last end,
+    vim.fn.win_findbuf(self.buffer)
+  )
   vim.bo[self.buffer].modifiable = true
   change(self.buffer)
   vim.bo[self.buffer].modifiable, vim.bo[self.buffer].modified = false, false
@@ -89,31 +86,31 @@ function View:write(change)
   end
 end
 
+---@param text string
+---@param prefix? string
+---@return string[]
+local function split(text, prefix) return vim.split((prefix or "") .. text:gsub("\n", "\n" .. (prefix or "")), "\n") end
+
 ---Add a block at the end, an empty line before it. With `item`, it can be extended and replaced.
 ---@param text string
 ---@param item? string
 ---@param prefix? string what stands before each line
 function View:append(text, item, prefix)
-  prefix = prefix or ""
-  local lines = vim.split(prefix .. text:gsub("\n", "\n" .. prefix), "\n")
+  local lines = split(text, prefix)
   self:write(function(buffer)
-    local last = vim.api.nvim_buf_line_count(buffer)
-    local is_empty = last == 1 and vim.api.nvim_buf_get_lines(buffer, 0, 1, false)[1] == ""
-    if is_empty then
-      last = 0
+    local first = vim.api.nvim_buf_line_count(buffer)
+    if first == 1 and vim.api.nvim_buf_get_lines(buffer, 0, 1, false)[1] == "" then
+      first = 0
+      vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
     else
-      table.insert(lines, 1, "")
+      first = first + 1
+      vim.api.nvim_buf_set_lines(buffer, -1, -1, false, vim.list_extend({ "" }, lines))
     end
-    vim.api.nvim_buf_set_lines(buffer, is_empty and 0 or -1, -1, false, lines)
     if item then
-      local first = last + (is_empty and 0 or 1)
-      self.prefixes[item] = prefix
-      self.marks[item] = vim.api.nvim_buf_set_extmark(buffer, namespace, first, 0, {
-        end_row = last + #lines - 1,
-        end_col = #lines[#lines],
-        right_gravity = false,
-        end_right_gravity = true,
-      })
+      local range = { end_row = first + #lines - 1, end_col = #lines[#lines] }
+      local gravity = { right_gravity = false, end_right_gravity = true }
+      self.prefixes[item] = prefix or ""
+      self.marks[item] = vim.api.nvim_buf_set_extmark(buffer, items, first, 0, vim.tbl_extend("error", range, gravity))
     end
   end)
 end
@@ -121,10 +118,8 @@ end
 ---@param item string
 ---@return integer[]? place start row and column, end row and column
 function View:place(item)
-  if not self.marks[item] or not self:is_alive() then
-    return nil
-  end
-  local mark = vim.api.nvim_buf_get_extmark_by_id(self.buffer, namespace, self.marks[item], { details = true })
+  if not self.marks[item] or not self:is_alive() then return nil end
+  local mark = vim.api.nvim_buf_get_extmark_by_id(self.buffer, items, self.marks[item], { details = true })
   return mark[3] and { mark[1], mark[2], mark[3].end_row, mark[3].end_col }
 end
 
@@ -135,9 +130,7 @@ function View:extend(item, text)
   local place = self:place(item)
   if place then
     local lines = vim.split(text:gsub("\n", "\n" .. self.prefixes[item]), "\n")
-    self:write(function(buffer)
-      vim.api.nvim_buf_set_text(buffer, place[3], place[4], place[3], place[4], lines)
-    end)
+    self:write(function(buffer) vim.api.nvim_buf_set_text(buffer, place[3], place[4], place[3], place[4], lines) end)
   end
 end
 
@@ -147,16 +140,10 @@ end
 ---@param prefix? string
 function View:replace(item, text, prefix)
   local place = self:place(item)
-  prefix = prefix or ""
-  if not place then
-    return self:append(text, item, prefix)
-  end
-  local lines = vim.split(prefix .. text:gsub("\n", "\n" .. prefix), "\n")
-  local shown = vim.api.nvim_buf_get_text(self.buffer, place[1], place[2], place[3], place[4], {})
-  if not vim.deep_equal(shown, lines) then
-    self:write(function(buffer)
-      vim.api.nvim_buf_set_text(buffer, place[1], place[2], place[3], place[4], lines)
-    end)
+  if not place then return self:append(text, item, prefix) end
+  local lines = split(text, prefix)
+  if not vim.deep_equal(vim.api.nvim_buf_get_text(self.buffer, place[1], place[2], place[3], place[4], {}), lines) then
+    self:write(function(buffer) vim.api.nvim_buf_set_text(buffer, place[1], place[2], place[3], place[4], lines) end)
   end
 end
 
@@ -168,9 +155,7 @@ function View:head(prompt)
   if self:is_alive() then
     vim.api.nvim_buf_set_extmark(self.buffer, statuses, vim.api.nvim_buf_line_count(self.buffer) - 1, 0, { id = 1 })
   end
-  if rest:match("%S") then
-    self:append(rest, nil, "> ")
-  end
+  if rest:match("%S") then self:append(rest, nil, "> ") end
 end
 
 ---Show a few words at the right of the last heading.
