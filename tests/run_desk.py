@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from attrs import define, field
 
 from lyma_server.config.model import CeilingSettings
@@ -97,3 +98,9 @@ class Desk:
 
     def notes(self, result: RunResult) -> list[dict[str, Any]]:
         return [json.loads(line) for line in result.transcript.read_text().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch):
+    """How long a disk takes is nothing that these tests are about."""
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)
