@@ -35,7 +35,10 @@ from lyma_server.secret import Redactor
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
+    from lyma_server.agent.direct import RunTurn
     from lyma_server.agent.ports import Listener, Person, Workspace
+    from lyma_server.agent.runs import Wanted
+    from lyma_server.agent.subagents import Subagents
     from lyma_server.agent.turn import Turn
     from lyma_server.config.keys import ResolvedKey
     from lyma_server.config.load import Loaded
@@ -97,6 +100,17 @@ class Core:
         runs = Runs(Ground(self.factory, self.router, Sandbox(), self.home, self.redactor, prove_mask))
         self._before_closing.append(runs.close)
         return runs
+
+    @cached_property
+    def subagents(self) -> Subagents:
+        """What drafts, compiles and runs agents."""
+        from lyma_server.agent.subagents import Subagents
+
+        return Subagents(self.factory, lambda: self.runs)
+
+    def start_run(self, wanted: Wanted, workspace: Workspace, person: Person, listener: Listener) -> RunTurn:
+        """Run a compiled agent as a turn of its own. Raises UsageError before anything begins."""
+        return self.agent.start_run(wanted, workspace, person, listener)
 
     @property
     def sandbox(self) -> str:
@@ -180,7 +194,9 @@ def build_core(environ: Mapping[str, str], flags: Mapping[str, str] | None = Non
     sessions = SessionStore(home.sessions, settings.sessions.keep_days)
     commands = command_sessions(settings, environ, home, redactor, own)
     agent = Agent(router, sessions, settings.agent, redactor, home.root, commands)
-    return Core(loaded, home, keys, router, agent, redactor, commands)
+    core = Core(loaded, home, keys, router, agent, redactor, commands)
+    agent.subagents = lambda: core.subagents
+    return core
 
 
 def command_sessions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lyma_server.agent import loop
 from lyma_server.agent.ask import Ask
 from lyma_server.agent.bounds import Bounds, real_path, user_homes, workspace_refusal
 from lyma_server.agent.context import prompt_text
@@ -12,22 +13,27 @@ from lyma_server.agent.edits import EditBook
 from lyma_server.agent.events import EventStream
 from lyma_server.agent.identifiers import item_identifiers, new_identifier
 from lyma_server.agent.limits import limits_of
-from lyma_server.agent.tools.registry import COMMAND_TOOLS, TOOLS
+from lyma_server.agent.tools.registry import AGENT_TOOLS, COMMAND_TOOLS, TOOLS
 from lyma_server.agent.turn import Turn
 from lyma_server.errors import UsageError
 from lyma_server.protocol.events import Notice
+from lyma_server.protocol.messages import AskParams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lyma_server.agent.direct import RunTurn
     from lyma_server.agent.ports import ChatRouter, Listener, Person, Workspace
+    from lyma_server.agent.runs import Wanted
     from lyma_server.agent.session import SessionStore
     from lyma_server.agent.sessionlog import SessionLog
+    from lyma_server.agent.subagents import Subagents
     from lyma_server.agent.tools.base import Tool
+    from lyma_server.agent.turn import Work
     from lyma_server.config.model import AgentSettings
     from lyma_server.executor.run import Commands
     from lyma_server.executor.sessions import CommandSessions
-    from lyma_server.protocol.messages import AskBudget, AskParams
+    from lyma_server.protocol.messages import AskBudget
     from lyma_server.secret import Redactor
 
 TITLE_SOURCE = 4096
@@ -52,12 +58,36 @@ class Agent:
         self.redactor = redactor
         self.home = real_path(home)
         self.commands = commands
+        self.subagents: Callable[[], Subagents] | None = None
 
     def start(self, params: AskParams, workspace: Workspace, person: Person, listener: Listener) -> Turn:
         """Start a turn on the running event loop.
 
         Raises SessionBusy, SessionNotFound or UsageError before anything begins.
         """
+        return self._start(params, workspace, person, listener)
+
+    def start_run(self, wanted: Wanted, workspace: Workspace, person: Person, listener: Listener) -> RunTurn:
+        """Run a compiled agent as a turn of its own, in a session of its own, likewise. Raises UsageError where there is no
+        folder that agents work in.
+        """
+        from lyma_server.agent.direct import RunTurn, doing
+
+        _, refusal = self._bounds(workspace.root)
+        if refusal is not None:
+            raise UsageError(f"Agents do not run here. {refusal}")
+        run = doing(wanted)
+        params = AskParams(prompt=f"Run the agent {wanted.hash}")
+        return RunTurn(self._start(params, workspace, person, listener, run.work), run)
+
+    def _start(
+        self,
+        params: AskParams,
+        workspace: Workspace,
+        person: Person,
+        listener: Listener,
+        work: Work = loop.run,
+    ) -> Turn:
         _check(params)
         turn = new_identifier()
         root = workspace.root
@@ -65,7 +95,7 @@ class Agent:
         title = self.redactor.redact(prompt_text(params.prompt)[:TITLE_SOURCE])
         log = self.sessions.begin(turn, params.session, root=uri, title=title)
         ask = self._ask(params, turn, log, workspace, person, listener)
-        return Turn(ask, lambda: self.sessions.end(log))
+        return Turn(ask, lambda: self.sessions.end(log), work)
 
     def _ask(  # noqa: PLR0913, PLR0917 - the parts of a turn, each handed on by position once
         self, params: AskParams, turn: str, log: SessionLog, workspace: Workspace, person: Person, listener: Listener
@@ -93,10 +123,13 @@ class Agent:
             edits=EditBook(turn, log, events.emit),
             new_item=item_identifiers(turn),
             commands=self._commands(log.session, bounds.root) if refusal is None else None,
+            subagents=self.subagents if refusal is None else None,
         )
 
     def _tools(self) -> tuple[Tool, ...]:
-        return TOOLS if self.commands is None else (*TOOLS, *COMMAND_TOOLS)
+        commands = () if self.commands is None else COMMAND_TOOLS
+        agents = () if self.subagents is None else AGENT_TOOLS
+        return (*TOOLS, *commands, *agents)
 
     def _commands(self, session: str, root: Path) -> Callable[[], Commands] | None:
         sessions = self.commands

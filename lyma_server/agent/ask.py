@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from lyma_server.agent.limits import added
 from lyma_server.agent.texts import map_texts, whole
-from lyma_server.protocol.events import Usage
+from lyma_server.protocol.events import Route, Usage, UsageReported
 from lyma_server.protocol.messages import AskResult
 from lyma_server.router.chat import Message, Thinking
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lyma_server.agent.limits import Limits
     from lyma_server.agent.ports import ChatRouter, Person, Workspace
     from lyma_server.agent.sessionlog import SessionLog
+    from lyma_server.agent.subagents import Subagents
     from lyma_server.agent.tools.base import Tool
     from lyma_server.config.model import AgentSettings
     from lyma_server.executor.run import Commands
@@ -51,6 +53,7 @@ class Ask:
     edits: EditBook
     new_item: Callable[[], str]
     commands: Callable[[], Commands] | None = None
+    subagents: Callable[[], Subagents] | None = None
 
     instructions: str = ""
     messages: list[Message] = field(factory=list)
@@ -74,6 +77,26 @@ class Ask:
             self.messages.append(message)
             self.log.keep_message(message)
         return message
+
+    def charge(self, usage: Usage) -> None:
+        """Count what was used beside the turn's own model calls, and tell it."""
+        self.usage = added(self.usage, usage)
+        self.events.emit(UsageReported(usage=self.usage))
+
+    def tell_route(self, attempt: Attempt) -> None:
+        """One attempt of a model call, as an event and for the result."""
+        self.route.append(attempt)
+        route = Route(
+            provider=attempt.provider,
+            model=attempt.model,
+            class_=attempt.class_,
+            next=attempt.next,
+            ms=attempt.ms,
+            key=attempt.key,
+            status=attempt.status,
+            retry_after_ms=attempt.retry_after_ms,
+        )
+        self.events.emit(route)
 
     def result(self, stop: StopReason) -> AskResult:
         result = AskResult(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lyma_server.agent.aside import ask_aside
 from lyma_server.agent.tools.base import Toolbox
 from lyma_server.agent.tools.validation import complaints
 from lyma_server.errors import LymaError, ProviderError, ToolError
@@ -82,8 +84,13 @@ async def _run(ask: Ask, call: ToolCall, *, cut: bool) -> str:
         raise ToolError("The arguments are no JSON object, so this call was not run; write them again.")
     if wrong := await asyncio.to_thread(complaints, tool, call.arguments):
         raise ToolError(f"The arguments of {tool.name} do not fit its schema: {wrong}.")
-    box = Toolbox(
-        call=call.id,
+    return await tool.run(call.arguments, toolbox(ask, call.id))
+
+
+def toolbox(ask: Ask, call: str) -> Toolbox:
+    """What a call may use."""
+    return Toolbox(
+        call=call,
         bounds=ask.bounds,
         workspace=ask.workspace,
         person=ask.person,
@@ -93,5 +100,7 @@ async def _run(ask: Ask, call: ToolCall, *, cut: bool) -> str:
         emit=ask.events.emit,
         new_item=ask.new_item,
         commands=ask.commands,
+        subagents=ask.subagents,
+        ask_model=partial(ask_aside, ask),
+        charge=ask.charge,
     )
-    return await tool.run(call.arguments, box)

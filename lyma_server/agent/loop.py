@@ -15,12 +15,12 @@ from lyma_server.agent.shrink import TOO_LONG, shrunk
 from lyma_server.agent.texts import whole
 from lyma_server.agent.tools.registry import specifications
 from lyma_server.errors import AllFailed, StreamInterrupted
-from lyma_server.protocol.events import Attempt, Notice, Route, TurnCompleted, TurnStarted, Usage, UsageReported
+from lyma_server.protocol.events import Notice, TurnCompleted, TurnStarted, Usage, UsageReported
 from lyma_server.router.chat import ChatRequest, Message, Origin, Text, ToolCall
 
 if TYPE_CHECKING:
     from lyma_server.agent.ask import Ask
-    from lyma_server.protocol.events import EventBody, StopReason
+    from lyma_server.protocol.events import Attempt, EventBody, StopReason
     from lyma_server.router.chat import ChatEvent, Completed
 
 NOT_RUN: dict[str, str] = {
@@ -109,7 +109,7 @@ def _make_room(ask: Ask, attempts: list[Attempt]) -> bool:
 
 async def _answer(ask: Ask, request: ChatRequest) -> Completed:
     assembler = ask.assembler = Assembler(ask.new_item)
-    async with _closing(ask.router.stream(request, lambda attempt: _tell_route(ask, attempt))) as stream:
+    async with _closing(ask.router.stream(request, ask.tell_route)) as stream:
         async for event in stream:
             _emit(ask, assembler.feed(event))
             if assembler.answer is not None and ask.assembler is assembler:
@@ -184,21 +184,6 @@ def _count_broken(ask: Ask) -> None:
 
 def _last_origin(ask: Ask) -> Origin | None:
     return Origin(ask.route[-1].provider, ask.route[-1].model) if ask.route else None
-
-
-def _tell_route(ask: Ask, attempt: Attempt) -> None:
-    ask.route.append(attempt)
-    route = Route(
-        provider=attempt.provider,
-        model=attempt.model,
-        class_=attempt.class_,
-        next=attempt.next,
-        ms=attempt.ms,
-        key=attempt.key,
-        status=attempt.status,
-        retry_after_ms=attempt.retry_after_ms,
-    )
-    ask.events.emit(route)
 
 
 def _emit(ask: Ask, bodies: list[EventBody]) -> None:

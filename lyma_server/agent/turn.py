@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lyma_server.agent import loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from lyma_server.agent.ask import Ask
     from lyma_server.protocol.events import StopReason
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 GRACE_S = 1.5
 """How long the work may take to end after a stop; then it is abandoned, so that the answer comes in under two seconds."""
+
+Work: TypeAlias = "Callable[[Ask], Coroutine[Any, Any, StopReason]]"
+"""What a turn does. It may raise, and is cancelled where the turn is stopped."""
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +31,8 @@ class Turn:
     with `turn.completed` and one result.
     """
 
-    def __init__(self, ask: Ask, close: Callable[[], None]) -> None:
+    def __init__(self, ask: Ask, close: Callable[[], None], work: Work = loop.run) -> None:
+        self._does = work
         self.session, self.turn = ask.session, ask.turn
         self._ask, self._close = ask, close
         self._stop: asyncio.Future[StopReason] = asyncio.get_running_loop().create_future()
@@ -74,7 +78,7 @@ class Turn:
         """How the work ended: why, and the error if one ended it."""
         if self._stop.done():
             return self._stop.result(), None
-        work = self._work = asyncio.create_task(loop.run(self._ask), name=f"work of turn {self.turn}")
+        work = self._work = asyncio.create_task(self._does(self._ask), name=f"work of turn {self.turn}")
         await self._wait_for(work)
         if not work.done():
             log.error("Turn %s did not end when it was stopped", self.turn)

@@ -60,7 +60,16 @@ class Draft:
 async def draft_agent(
     task: str, ask_model: AskModel, ceiling: CeilingSettings, workspace: Path, name: str | None = None
 ) -> Draft:
-    """Ask a model for an agent that does `task`, and write it to `.lyma/agents/<name>/agent.toml`.
+    """Ask a model for an agent that does `task`, and write it to `.lyma/agents/<name>/agent.toml`. Raises as `compose`."""
+    draft = await compose(task, ask_model, ceiling, workspace, name)
+    write_draft(workspace, draft.path.parent.name, draft.text)
+    return draft
+
+
+async def compose(
+    task: str, ask_model: AskModel, ceiling: CeilingSettings, workspace: Path, name: str | None = None
+) -> Draft:
+    """Ask a model for an agent that does `task`; where it would be written, and what. Nothing is written yet.
 
     Raises SpecInvalid where the answer is no sound agent (its data holds the diagnostics), UsageError where there is an
     agent named `name` already, and what `ask_model` raises.
@@ -76,7 +85,7 @@ async def draft_agent(
     spec = evolve(spec, name=wanted)
     text = written(spec)
     refuse(examine(Source(text.encode()), ceiling).diagnostics)
-    return Draft(write_draft(workspace, wanted, text), text, notes)
+    return Draft(_path(workspace, wanted), text, notes)
 
 
 def draft_from_template(name: str, ceiling: CeilingSettings, workspace: Path) -> Draft:

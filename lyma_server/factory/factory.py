@@ -104,9 +104,10 @@ class Factory:
             bundle = self.store.load(hash_)
         except (UsageError, HashMismatch):
             return Row(hash_, "", "", "damaged")
-        return Row(hash_, bundle.name, bundle.facts["spec"]["purpose"], self._standing(hash_, workspace))
+        return Row(hash_, bundle.name, bundle.facts["spec"]["purpose"], self.standing(hash_, workspace))
 
-    def _standing(self, hash_: str, workspace: Path) -> Standing:
+    def standing(self, hash_: str, workspace: Path) -> Standing:
+        """How an agent whose bundle is sound stands in `workspace`."""
         try:
             if self.gate.records.is_revoked(hash_):
                 return "revoked"

@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from pathlib import Path
 
-    from lyma_server.compose import Core
     from lyma_server.factory.draft import Draft
     from lyma_server.terminal.commands import Subparsers
-
-LONGEST_ANSWER = 4096
-"""Tokens."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -59,6 +55,7 @@ def _from_template(name: str, workspace: Path) -> Draft:
 
 
 async def _by_model(args: Namespace, workspace: Path) -> Draft:
+    from lyma_server.agent.aside import Aside, ask_once
     from lyma_server.compose import build_core
     from lyma_server.factory.draft import draft_agent
 
@@ -66,27 +63,9 @@ async def _by_model(args: Namespace, workspace: Path) -> Draft:
     try:
 
         async def ask_model(instructions: str, prompt: str) -> str:
-            return await _answer(core, instructions, prompt, (args.provider, str(workspace)))
+            aside = Aside(instructions, prompt, provider=args.provider, folder=str(workspace))
+            return (await ask_once(core.router, aside, lambda _attempt: None))[0]
 
         return await draft_agent(" ".join(args.task), ask_model, core.factory.ceiling, workspace, args.name)
     finally:
         await core.close()
-
-
-async def _answer(core: Core, instructions: str, prompt: str, where: tuple[str | None, str]) -> str:
-    """What one call of a model answers, whole. `where` names the provider, if only one may be asked, and the folder."""
-    from lyma_server.router.chat import ChatRequest, Completed, Message, Text
-
-    request = ChatRequest(
-        instructions,
-        (Message("user", (Text(prompt),)),),
-        session="draft",
-        max_output_tokens=LONGEST_ANSWER,
-        provider=where[0],
-        folder=where[1],
-    )
-    whole = ""
-    async for event in core.router.stream(request, lambda _attempt: None):
-        if isinstance(event, Completed):
-            whole = "".join(block.text for block in event.message.blocks if isinstance(block, Text))
-    return whole

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from lyma_server.agent.bounds import Bounds
     from lyma_server.agent.edits import EditBook
     from lyma_server.agent.ports import Emit, Person, Workspace
+    from lyma_server.agent.subagents import Subagents
     from lyma_server.config.model import AgentSettings
     from lyma_server.executor.run import Commands
+    from lyma_server.factory.draft import AskModel
+    from lyma_server.protocol.events import Usage
     from lyma_server.secret import Redactor
 
 
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 class Toolbox:
     """What a call may use. `call` is the id of its item, `new_item` names further items, `emit` tells them.
 
-    `commands` gives what runs the session's commands, null where none may run.
+    `commands` gives what runs the session's commands, null where none may run; `subagents` what drafts, compiles and runs
+    agents. `ask_model` makes one model call aside, of instructions and a prompt; `charge` counts what else was used.
     """
 
     call: str
@@ -35,6 +39,9 @@ class Toolbox:
     emit: Emit
     new_item: Callable[[], str]
     commands: Callable[[], Commands] | None = None
+    subagents: Callable[[], Subagents] | None = None
+    ask_model: AskModel | None = None
+    charge: Callable[[Usage], None] = lambda _usage: None
 
 
 Run: TypeAlias = Callable[[dict[str, Json], Toolbox], Awaitable[str]]

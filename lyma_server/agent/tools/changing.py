@@ -31,36 +31,41 @@ GRACE_S = 1.0
 
 
 @frozen
-class Change:
+class FileEdit:
     """One file before and after; null where there is none."""
 
     path: Path
     before: FileText | None
     after: str | None
 
+    def diff(self, box: Toolbox) -> str:
+        """The edit as a unified diff."""
+        before = self.before.text if self.before else None
+        return unified(relative(self.path, box.bounds.root), before, self.after)
+
 
 async def edit_file(given: dict[str, Json], box: Toolbox) -> str:
     path = writable_file(given["path"], box.bounds)
     hunks = [Hunk(each["old_text"], each["new_text"]) for each in given["edits"]]
-    _refuse_mark(box, *(part for hunk in hunks for part in (hunk.old, hunk.new)))
+    refuse_mark(box, *(part for hunk in hunks for part in (hunk.old, hunk.new)))
     before = await box.workspace.read(path)
-    return await _change(Change(path, before, replace(before.text, hunks)), box)
+    return await make_edit(FileEdit(path, before, replace(before.text, hunks)), box)
 
 
 async def write_file(given: dict[str, Json], box: Toolbox) -> str:
     path = writable_file(given["path"], box.bounds)
-    _refuse_mark(box, given["text"])
+    refuse_mark(box, given["text"])
     before = await _existing(path, box)
     after = with_line_end(given["text"], line_end(before.text)) if before and before.text else given["text"]
-    return await _change(Change(path, before, after), box)
+    return await make_edit(FileEdit(path, before, after), box)
 
 
 async def delete_file(given: dict[str, Json], box: Toolbox) -> str:
     path = writable_file(given["path"], box.bounds)
-    return await _change(Change(path, await box.workspace.read(path), None), box)
+    return await make_edit(FileEdit(path, await box.workspace.read(path), None), box)
 
 
-def _refuse_mark(box: Toolbox, *texts: str) -> None:
+def refuse_mark(box: Toolbox, *texts: str) -> None:
     """What the model saw is not what the file holds there, so what it writes would destroy a secret."""
     if any(box.redactor.mark in each for each in texts):
         raise ToolError(
@@ -75,26 +80,26 @@ async def _existing(path: Path, box: Toolbox) -> FileText | None:
         return None
 
 
-async def _change(change: Change, box: Toolbox) -> str:
-    """Show the change, ask where the settings want it, make it, and tell how it went."""
-    name, uri = relative(change.path, box.bounds.root), box.workspace.uri(change.path)
-    before = change.before.text if change.before else None
-    if before == change.after:
+async def make_edit(edit: FileEdit, box: Toolbox) -> str:
+    """Show the change, ask where the settings want it, make it, and tell how it went. Raises ToolError, EditConflict."""
+    name, uri = relative(edit.path, box.bounds.root), box.workspace.uri(edit.path)
+    before = edit.before.text if edit.before else None
+    if before == edit.after:
         return f"{name} already is like that; nothing was changed."
-    diff = unified(name, before, change.after)
+    diff = edit.diff(box)
     item = EditItem(id=box.new_item(), call=box.call, path=name, uri=uri, diff=diff)
     box.emit(ItemStarted(item=item))
     applied = False
     try:
         await _ask(name, diff, box)
-        await _uncut(_apply(change, ChangedFile(name, uri, before, change.after), box))
+        await _uncut(_apply(edit, ChangedFile(name, uri, before, edit.after), box))
         applied = True
     finally:
-        applied = applied or _was_made(change, box)
+        applied = applied or _was_made(edit, box)
         made = EditItem(id=item.id, call=item.call, path=name, uri=uri, diff=diff, applied=applied)
         box.emit(ItemCompleted(item=made))
     added, removed = counts(diff)
-    return f"{name} was {_deed(change)}: {added} lines added, {removed} removed."
+    return f"{name} was {_deed(edit)}: {added} lines added, {removed} removed."
 
 
 async def _ask(name: str, diff: str, box: Toolbox) -> None:
@@ -105,17 +110,17 @@ async def _ask(name: str, diff: str, box: Toolbox) -> None:
         raise ToolError(f"The person did not agree to this change of {name}; ask what they want instead.")
 
 
-async def _apply(change: Change, changed: ChangedFile, box: Toolbox) -> None:
-    encoding = change.before.encoding if change.before else "utf-8"
-    kept = box.edits.keep_before(change.path, changed.before, change.after, encoding)
-    base = change.before.base if change.before else None
+async def _apply(edit: FileEdit, changed: ChangedFile, box: Toolbox) -> None:
+    encoding = edit.before.encoding if edit.before else "utf-8"
+    kept = box.edits.keep_before(edit.path, changed.before, edit.after, encoding)
+    base = edit.before.base if edit.before else None
     try:
-        await box.workspace.apply(FileChange(change.path, change.after, base))
+        await box.workspace.apply(FileChange(edit.path, edit.after, base))
     except LymaError as error:
         if not error.data.get("applied"):
             box.edits.drop(kept)
         raise
-    box.edits.add(change.path, changed)
+    box.edits.add(edit.path, changed)
 
 
 async def _uncut(work: Coroutine[None, None, None]) -> None:
@@ -132,15 +137,15 @@ async def _uncut(work: Coroutine[None, None, None]) -> None:
         raise
 
 
-def _was_made(change: Change, box: Toolbox) -> bool:
-    known = box.edits.files.get(change.path)
-    return known is not None and known.after == change.after
+def _was_made(edit: FileEdit, box: Toolbox) -> bool:
+    known = box.edits.files.get(edit.path)
+    return known is not None and known.after == edit.after
 
 
-def _deed(change: Change) -> str:
-    if change.after is None:
+def _deed(edit: FileEdit) -> str:
+    if edit.after is None:
         return "deleted"
-    return "written" if change.before is None else "changed"
+    return "written" if edit.before is None else "changed"
 
 
 PATH = text("The file, relative to the workspace or absolute.")
