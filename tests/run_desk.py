@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ from attrs import define, field
 
 from lyma_server.config.model import CeilingSettings
 from lyma_server.config.paths import Home
+from lyma_server.factory import staging
 from lyma_server.factory.factory import Factory
 from lyma_server.factory.outcome import RunEvent, RunRequest, RunResult
 from lyma_server.factory.run import Runs
@@ -19,8 +22,6 @@ from tests.fake_child import FakeSandbox
 from tests.scripted_model import ScriptedModel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from lyma_server.errors import LymaError
     from lyma_server.factory.bundle import Bundle
 
@@ -90,7 +91,9 @@ class Desk:
         assert (result.output is None) == (result.status != "ok")
         assert (result.error is None) == (result.status == "ok")
         assert not self.runs.list()
-        assert not list((self.home.runs / ".staging").iterdir()) if (self.home.runs / ".staging").exists() else True
+        assert not [
+            path for place in (staging.FOR_ROOT, self.home.runs / ".staging") for path in place.glob("*lyma-staging-*")
+        ]
         assert not getattr(self.sandbox, "running", 0)
         ended = [event for event in self.events if event.run_id == result.run_id and event.kind == "ended"]
         assert len(ended) == 1
@@ -104,3 +107,13 @@ class Desk:
 def quick_disk(monkeypatch):
     """How long a disk takes is nothing that these tests are about."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+
+
+@pytest.fixture(autouse=True)
+def own_staging(monkeypatch):
+    """A place of the test's own for copies of files, which the users of slots may enter."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="staging-of-test-") as folder:
+        Path(folder).chmod(0o711)
+        monkeypatch.setattr("lyma_server.factory.staging.FOR_ROOT", Path(folder))
+        yield
+        assert not list(Path(folder).iterdir())

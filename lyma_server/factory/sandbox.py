@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ from attrs import frozen
 
 from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.channel import Channel
-from lyma_server.isolation.cell import SLOTS, CellLimits, CellPlan, start_cell
+from lyma_server.isolation.cell import FIRST_USER, SLOTS, CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_canary import prove_cells
 from lyma_server.isolation.cell_mounts import OURS
 from lyma_server.isolation.launch import HelperFailed
@@ -52,7 +53,7 @@ class Limits:
 
 @frozen(kw_only=True)
 class Launch:
-    """What to start. `staged` is a folder that becomes /in, from `Sandbox.folder`; null `limits` are the manifest's.
+    """What to start. `staged` is a folder of ours that becomes /in, in one that everybody may enter; null `limits` are the manifest's.
 
     `program` is for a bundle of kind "exec": its words, by their paths inside; `tree` is a folder that becomes /tree.
     """
@@ -109,6 +110,7 @@ class Sandbox:
         slot = min(self._slots)
         self._slots.discard(slot)
         try:
+            _hand_over(launch.staged, slot)
             cell = await start_cell(_plan(self._bwrap, launch, slot))
         except BaseException as error:
             self._slots.add(slot)
@@ -123,6 +125,13 @@ class Sandbox:
     async def _release(self, cell: Cell, slot: int) -> None:
         await cell.wait()
         self._slots.add(slot)
+
+
+def _hand_over(folder: Path, slot: int) -> None:
+    """Let the user of a slot, and no other, enter a folder of root's."""
+    if os.geteuid() == 0:
+        os.chown(folder, FIRST_USER + slot, -1)
+        folder.chmod(0o500)
 
 
 def _plan(bwrap: Path, launch: Launch, slot: int) -> CellPlan:

@@ -9,7 +9,8 @@ import fcntl
 import os
 import secrets
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
@@ -22,15 +23,15 @@ from lyma_server.factory.protected import is_protected
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
-    from pathlib import Path
 
     from lyma_server.factory.budget import Amount
 
 DEEPEST: Final = 64
 """Folders inside folders; deeper ones are left out."""
 
+FOR_ROOT: Final = Path("/var/tmp")  # noqa: S108 - a random name, and a lock
 _PLACE: Final = ".staging"
+_PREFIX: Final = "lyma-staging-"
 
 
 @frozen
@@ -126,9 +127,10 @@ def copy_files(workspace: Path, place: Path, copying: Copying) -> Staged:
 
 
 def _open_to_readers(place: Path) -> None:
-    """Whoever the agent runs as can read, whatever the umask; the folder above lets nobody else in."""
-    for folder, _, _ in os.walk(place):
-        os.chmod(folder, 0o755)  # noqa: PTH101, S103 - readable by all, inside a private folder
+    """Whoever the agent runs as can read, whatever the umask; `place` itself lets in whom the sandbox lets in."""
+    for folder, inner, _ in os.walk(place):
+        for name in inner:
+            os.chmod(os.path.join(folder, name), 0o755)  # noqa: PTH101, PTH118, S103 - readable by all, inside a private folder
 
 
 @define
@@ -140,15 +142,21 @@ class PrivatePlace:
 
     @classmethod
     def make(cls, runs: Path) -> PrivatePlace:
-        """Make one. What a killed process left behind goes first."""
-        above = runs / _PLACE
+        """Make one. What a killed process left behind goes first.
+
+        Root's agents run as users who may enter nothing of root's, so their files lie elsewhere; the sandbox gives `inside`
+        to the one user.
+        """
+        above = FOR_ROOT if os.geteuid() == 0 else runs / _PLACE
         above.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _exclusively(above):
-            _sweep(above)
-            folder = above / secrets.token_hex(8)
-            folder.mkdir(mode=0o700)
-            made = cls(folder, _locked(folder))
-        made.inside.mkdir(mode=0o755)
+        _sweep(above)
+        token = secrets.token_hex(16)
+        draft, folder = above / f".{_PREFIX}{token}", above / f"{_PREFIX}{token}"
+        draft.mkdir(mode=0o700)
+        made = cls(folder, _locked(draft))
+        (draft / "in").mkdir(mode=0o700)
+        draft.chmod(0o711)
+        draft.rename(folder)  # under this name it is swept where nobody holds its lock
         return made
 
     @property
@@ -164,11 +172,12 @@ class PrivatePlace:
 
 
 def _sweep(above: Path) -> None:
-    """Remove the folders that nobody holds any more."""
-    for each in above.iterdir():
+    """Remove our folders that nobody holds any more."""
+    for each in above.glob(f"{_PREFIX}*"):
         descriptor = _locked(each)
         if descriptor is not None:
-            shutil.rmtree(each, ignore_errors=True)
+            if os.fstat(descriptor).st_uid == os.geteuid():
+                shutil.rmtree(each, ignore_errors=True)
             os.close(descriptor)
 
 
@@ -183,13 +192,3 @@ def _locked(folder: Path) -> int | None:
         else:
             return descriptor
     return None
-
-
-@contextmanager
-def _exclusively(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -11,10 +11,10 @@ from lyma_server.errors import AllFailed, MaskUnavailable, SandboxUnavailable, S
 from lyma_server.factory.channel import ChannelFault
 from tests.agents import bundle, plain_bundle
 from tests.fake_child import Ended, FakeSandbox
-from tests.run_desk import SECRET, Desk, quick_disk
+from tests.run_desk import SECRET, Desk, own_staging, quick_disk
 from tests.scripted_model import HONEST, Hang, ScriptedModel, call, say
 
-__all__ = ["quick_disk"]
+__all__ = ["own_staging", "quick_disk"]
 
 NO_FILES = {"files__read": [], "files__write": [], "tools__allow": []}
 

@@ -10,10 +10,10 @@ from lyma_server.protocol.events import Usage
 from lyma_server.router.prices import FREE
 from tests.agents import plain_bundle
 from tests.fake_child import FakeSandbox
-from tests.run_desk import Desk, quick_disk
+from tests.run_desk import Desk, own_staging, quick_disk
 from tests.scripted_model import DEAR, ScriptedModel, attempt, call, say
 
-__all__ = ["quick_disk"]
+__all__ = ["own_staging", "quick_disk"]
 
 LIST = call(("fs-list", {}))
 TOLD = {"tools__allow": ["fs.list"], "files__write": []}

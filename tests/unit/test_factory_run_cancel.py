@@ -13,10 +13,10 @@ import pytest
 from lyma_server.errors import UsageError
 from tests.agents import plain_bundle
 from tests.fake_child import FakeSandbox, obedient
-from tests.run_desk import Desk, quick_disk
+from tests.run_desk import Desk, own_staging, quick_disk
 from tests.scripted_model import Hang, ScriptedModel, call, say
 
-__all__ = ["quick_disk"]
+__all__ = ["own_staging", "quick_disk"]
 
 AGENT = plain_bundle(tools__allow=["fs.list", "fs.write"])
 IN_TIME_S = 3

@@ -13,10 +13,10 @@ from lyma_server.factory.outcome import Change
 from lyma_server.factory.patch import patch_of
 from tests.agents import plain_bundle
 from tests.fake_child import FakeSandbox
-from tests.run_desk import Desk, quick_disk
+from tests.run_desk import Desk, own_staging, quick_disk
 from tests.scripted_model import ScriptedModel, say
 
-__all__ = ["quick_disk"]
+__all__ = ["own_staging", "quick_disk"]
 
 AGENT = plain_bundle(
     files__read=["**", ".github/**"], files__write=["CHANGELOG.md", "docs/**"], tools__allow=["fs.read", "fs.write"]

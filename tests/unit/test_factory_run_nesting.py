@@ -11,10 +11,10 @@ from lyma_server.factory.asking import size_of
 from lyma_server.protocol.events import Usage
 from tests.agents import plain_bundle
 from tests.fake_child import FakeSandbox
-from tests.run_desk import Desk, quick_disk
+from tests.run_desk import Desk, own_staging, quick_disk
 from tests.scripted_model import DEAR, Hang, ScriptedModel, call, say
 
-__all__ = ["quick_disk"]
+__all__ = ["own_staging", "quick_disk"]
 
 QUIET = {"files__write": [], "tools__allow": []}
 LEAF = plain_bundle("leaf", **QUIET)
