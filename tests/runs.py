@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 from lyma_server.factory.canonical import digest
-from lyma_server.factory.outcome import Change, RunError, RunEvent, RunRequest, RunResult, RunUsage
+from lyma_server.factory.outcome import Change, RunError, RunEvent, RunRequest, RunResult, RunUsage, UnderWay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class FakeRuns:
             changes=self.changes if status == "ok" else (),
         )
 
-    async def under_way(self) -> None:
+    async def until_it_hangs(self) -> None:
         """Wait until a run hangs."""
         async with asyncio.timeout(10):
             while not self.waiting:
@@ -75,5 +75,6 @@ class FakeRuns:
         self.stopped.append(run_id)
         self.waiting[run_id].cancel()
 
-    def list(self) -> tuple[str, ...]:
-        return tuple(self.waiting)
+    def under_way(self) -> tuple[UnderWay, ...]:
+        hashes = {request.run_id: request.hash for request in self.requests}
+        return tuple(UnderWay(name, hashes[name], ("agent",)) for name in self.waiting)

@@ -49,7 +49,7 @@ class RunItems:
     def hear(self, event: RunEvent) -> None:
         """Something happened in a run."""
         if event.run_id not in self._open:
-            self.begin(event.run_id, getattr(event, "hash", ""), event.path[-1] if event.path else "", event.path[:-1])
+            self.begin(event.run_id, event.hash, event.path[-1] if event.path else "", event.path[:-1])
         if event.kind == "ended" and event.run_id == self._root:
             return  # its result says more, and follows
         if event.kind == "ended":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lyma_server.agent.ports import FileText
     from lyma_server.agent.tools.base import Toolbox
     from lyma_server.factory.factory import Factory
-    from lyma_server.factory.outcome import Change, OnEvent, RunRequest, RunResult
+    from lyma_server.factory.outcome import Change, OnEvent, RunRequest, RunResult, UnderWay
     from lyma_server.protocol.base import Json
 
 GRACE_S: Final = 1.2
@@ -42,8 +42,8 @@ class RunsPort(Protocol):
     async def stop(self, run_id: str) -> None:
         """Cancel a run. Raises UsageError where there is none of that name."""
 
-    def list(self) -> tuple[str, ...]:
-        """The runs under way."""
+    def under_way(self) -> tuple[UnderWay, ...]:
+        """The runs that have not ended."""
 
 
 @frozen

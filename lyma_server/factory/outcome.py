@@ -99,6 +99,16 @@ class RunEvent:
     path: tuple[str, ...]
     kind: EventKind
     text: str
+    hash: str = ""
+
+
+@frozen
+class UnderWay:
+    """A run that has not ended; `path` as in its events."""
+
+    run_id: str
+    hash: str
+    path: tuple[str, ...]
 
 
 OnEvent: TypeAlias = "Callable[[RunEvent], None]"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field
 
 from lyma_server.errors import UsageError
+from lyma_server.factory.outcome import UnderWay
 from lyma_server.factory.running import Run
 from lyma_server.factory.transcript import Transcript
 from lyma_server.factory.tree import Above, Ground, Tree
@@ -68,3 +69,7 @@ class Runs:
     def list(self) -> tuple[str, ...]:
         """The names of the runs that are under way, those below others included."""
         return tuple(self._under_way)
+
+    def under_way(self) -> tuple[UnderWay, ...]:
+        """The same with what they run."""
+        return tuple(UnderWay(name, run.hash, run.path) for name, run in self._under_way.items())

@@ -247,7 +247,8 @@ class Run:
 
     def tell(self, kind: EventKind, text: str) -> None:
         """Tell the person, in one line without secrets."""
-        self.tree.on_event(RunEvent(self.run_id, self.path, kind, one_line(self.ground.redactor.redact(text))))
+        line = one_line(self.ground.redactor.redact(text))
+        self.tree.on_event(RunEvent(self.run_id, self.path, kind, line, self.hash))
 
     def _result(self, ending: Ending, transcript: Transcript, began: float) -> RunResult:
         came: list[Came] = []

@@ -244,7 +244,7 @@ async def test_a_stop_ends_the_run_and_says_so(tmp_path):
     desk.approve(desk.bundle.hash)
     desk.runs.hang = True
     turn = desk.start()
-    await desk.runs.under_way()
+    await desk.runs.until_it_hangs()
     turn.cancel()
     assert (await turn.result()).stop_reason == "cancelled"
     assert [item.status for item in desk.completed(RunItem)] == ["cancelled"]
@@ -338,7 +338,7 @@ async def test_a_direct_run_that_is_stopped_says_how_it_ended(tmp_path):
     desk.approve(desk.bundle.hash)
     desk.runs.hang = True
     run = direct(desk)
-    await desk.runs.under_way()
+    await desk.runs.until_it_hangs()
     run.turn.cancel()
     result, report = await run.report()
     assert (result.stop_reason, report) == ("cancelled", None)
