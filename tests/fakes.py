@@ -114,6 +114,7 @@ class FakeWorkspace:
         self.root = root
         self.files = {(root or Path("/")) / name: text for name, text in (files or {}).items()}
         self.changes: list[FileChange] = []
+        self.confirming: set[Path] = set()
 
     def uri(self, path: Path) -> str:
         return path.as_uri()
@@ -128,6 +129,9 @@ class FakeWorkspace:
         if path not in self.files:
             raise FileMissing(f"There is no file {path}.")
         return FileText(path, self.files[path], self.base(path) or "")
+
+    def confirms(self, path: Path) -> bool:
+        return path in self.confirming
 
     async def apply(self, change: FileChange) -> None:
         await asyncio.sleep(0)

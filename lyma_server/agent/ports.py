@@ -56,12 +56,13 @@ class FileText:
 @frozen
 class FileChange:
     """A whole new text for one file. `base` is what it was made from, null for a file that must not exist yet; `text` null
-    deletes the file.
+    deletes the file. `confirm`: the face shows the change and a person agrees to it before it is made.
     """
 
     path: Path
     text: str | None
     base: str | None
+    confirm: bool = False
 
 
 class Workspace(Protocol):
@@ -80,8 +81,11 @@ class Workspace(Protocol):
     async def read(self, path: Path) -> FileText:
         """A dirty buffer beats the disk. Raises FileMissing, or ToolError where it is not a text or is too large."""
 
+    def confirms(self, path: Path) -> bool:
+        """Whether `apply` can have a change of this file confirmed as it is made; else the person is asked before."""
+
     async def apply(self, change: FileChange) -> None:
-        """Make the change and verify it, or raise EditConflict and change nothing."""
+        """Make the change and verify it, or raise EditConflict and change nothing; ToolError where a person refused it."""
 
 
 @frozen

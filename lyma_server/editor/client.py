@@ -23,12 +23,16 @@ class Client:
         self.folders = _folders(found)
         self.lyma = _lyma(found, self.capabilities)
 
-    def has(self, path: str) -> bool:
-        """Whether a capability is there and true: `window.showDocument.support`. An object counts as there."""
+    def get(self, path: str) -> Any:
+        """A capability by its path, null where it is not there: `window.showDocument.support`."""
         value: Any = self.capabilities
         for name in path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        return value is not None and value is not False
+        return value
+
+    def has(self, path: str) -> bool:
+        """Whether a capability is there and true. An object counts as there."""
+        return self.get(path) not in (None, False)
 
     @property
     def position_encoding(self) -> str:

@@ -132,6 +132,17 @@ class FakeTurn:
         await self.workspace.apply(FileChange(Path(path), found.text.replace(old, new), found.base))
         self.say("edited")
 
+    async def do_edit_confirmed(self, rest: str) -> None:
+        path, old, new = rest.split("|")
+        found = await self.workspace.read(Path(path))
+        change = FileChange(Path(path), found.text.replace(old, new), found.base, confirm=True)
+        self.say(f"{self.workspace.confirms(change.path)} ")
+        await self.workspace.apply(change)
+
+    async def do_delete(self, path: str) -> None:
+        found = await self.workspace.read(Path(path))
+        await self.workspace.apply(FileChange(Path(path), None, found.base))
+
     async def do_edit_late(self, rest: str) -> None:
         path, old, new = rest.split("|")
         found = await self.workspace.read(Path(path))

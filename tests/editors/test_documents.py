@@ -218,3 +218,75 @@ def test_folders_come_and_go(editor: Editor, tmp_path: Path) -> None:
     assert editor.say("root", active=active) == str(tmp_path)
     editor.client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": [folder]}})
     assert editor.say("root", active=active) != str(tmp_path)
+
+
+ANNOTATED = {
+    "applyEdit": True,
+    "workspaceEdit": {"documentChanges": True, "changeAnnotationSupport": {"groupsOnLabel": True}},
+}
+
+
+def test_an_editor_that_can_asks_before_it_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with RawClient() as client:
+        editor = Editor(client, tmp_path, workspace=ANNOTATED)
+        path, closed = tmp_path / "a.py", tmp_path / "closed.py"
+        closed.write_text("one\n")
+        uri = editor.open(path, "one\n")
+        assert editor.say(f"edit_confirmed {path}|one|two") == "True "
+        (annotation,) = editor.edits[-1]["changeAnnotations"].values()
+        assert annotation["needsConfirmation"] is True
+        (edit,) = editor.edits[-1]["documentChanges"][0]["edits"]
+        assert edit["annotationId"] in editor.edits[-1]["changeAnnotations"]
+        assert editor.say(f"edit_confirmed {closed}|one|two") == "False "
+        assert editor.say(f"edit {path}|two|three") == "edited"
+        assert "changeAnnotations" not in editor.edits[-1]
+        monkeypatch.setattr(editor, "manner", "refuses")
+        error = editor.ask(f"edit_confirmed {path}|three|four")["error"]
+        assert "did not agree" in error["message"]
+        assert editor.buffers[uri][1] == "three\n"
+
+
+def test_an_editor_that_cannot_does_not_ask(editor: Editor, folder: Path) -> None:
+    path = folder / "a.py"
+    editor.open(path, "one\n")
+    assert editor.say(f"edit_confirmed {path}|one|two") == "False "
+    assert "changeAnnotations" not in editor.edits[-1]
+
+
+def test_an_ask_about_another_version_is_refused_until_the_text_is_sent(editor: Editor, folder: Path) -> None:
+    uri = editor.open(folder / "a.py", "one\n")
+    selection = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 3}}
+    for context in (
+        {"active": {"uri": uri, "version": 2, "selections": [selection]}},
+        {"documents": [{"uri": uri, "version": 9}]},
+    ):
+        error = editor.ask("selections", **context)["error"]
+        assert (error["code"], error["data"]["kind"], error["data"]["version"]) == (-31007, "document_out_of_sync", 1)
+        assert error["data"]["retryable"] is True
+    editor.change(uri, "two\n")
+    active = {"uri": uri, "version": 2, "selections": [selection]}
+    assert editor.say("selections", active=active, documents=[{"uri": uri, "version": 2}]) == "[(0, 3)]"
+    other = {"uri": to_uri(folder / "not open.py"), "version": 7}
+    assert editor.say("root", documents=[other])
+
+
+def test_parts_of_a_text_that_never_came_are_not_taken_for_it(editor: Editor, folder: Path) -> None:
+    path = folder / "a.py"
+    path.write_text("on disk\n")
+    place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    part = {"textDocument": {"uri": to_uri(path), "version": 3}, "contentChanges": [{"range": place, "text": "x"}]}
+    editor.client.notify("textDocument/didChange", part)
+    assert editor.say(f"read {path}") == "False:on disk\n"
+
+
+def test_an_open_file_is_deleted_only_where_nothing_is_lost(editor: Editor, folder: Path) -> None:
+    path = folder / "a.py"
+    path.write_text("one\n")
+    uri = editor.open(path, "one\n")
+    editor.change(uri, "mine\n")
+    assert editor.ask(f"delete {path}")["error"]["data"]["kind"] == "edit_conflict"
+    assert path.exists()
+    editor.change(uri, "one\n")
+    editor.client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    assert "result" in editor.ask(f"delete {path}")
+    assert not path.exists()

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lyma_server.editor.features.edits import minimal_edit
 from lyma_server.editor.features.positions import split_lines, to_character, to_column, to_offset, units
 from lyma_server.editor.features.uris import is_inside, real_path, to_path, to_uri
-from lyma_server.editor.features.workspace import find_root, minimal_edit
+from lyma_server.editor.features.workspace import find_root
 from lyma_server.errors import UsageError
 from lyma_server.protocol.messages import ActiveDocument, AskContext
 

@@ -98,6 +98,18 @@ async def test_edits_wait_for_a_person_where_the_settings_want_it(
     assert len(result.edits) == made
 
 
+@pytest.mark.parametrize("confirm", ["edits", "all", "never"])
+async def test_an_editor_that_asks_by_itself_is_left_to_it(tmp_path: Path, confirm: str) -> None:
+    call = ToolCall("1", "edit_file", {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}]})
+    desk = Desk(
+        tmp_path, answer(call), answer("Done."), files={"a.txt": "one"}, settings=AgentSettings(confirm=confirm), says=False
+    )  # fmt: skip
+    desk.workspace.confirming = set(desk.workspace.files)
+    await desk.ask()
+    assert desk.person.questions == []
+    assert [change.confirm for change in desk.workspace.changes] == [confirm != "never"]
+
+
 async def test_an_interrupted_answer_is_voided_and_asked_once_more(tmp_path: Path) -> None:
     cut = [TextDelta("Half an"), StreamInterrupted("The connection broke.", partial="Half an")]
     desk = Desk(tmp_path, cut, answer("A whole answer."))

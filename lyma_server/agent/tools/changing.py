@@ -91,7 +91,7 @@ async def make_edit(edit: FileEdit, box: Toolbox) -> str:
     box.emit(ItemStarted(item=item))
     applied = False
     try:
-        await _ask(name, diff, box)
+        await _ask(edit, name, diff, box)
         await _uncut(_apply(edit, ChangedFile(name, uri, before, edit.after), box))
         applied = True
     finally:
@@ -102,12 +102,16 @@ async def make_edit(edit: FileEdit, box: Toolbox) -> str:
     return f"{name} was {_deed(edit)}: {added} lines added, {removed} removed."
 
 
-async def _ask(name: str, diff: str, box: Toolbox) -> None:
-    if box.settings.confirm not in {"edits", "all"}:
+async def _ask(edit: FileEdit, name: str, diff: str, box: Toolbox) -> None:
+    if not _needs_consent(box) or box.workspace.confirms(edit.path):
         return
     question = Question("edit", f"Change {name}?", box.redactor.redact(diff))
     if await box.person.confirm(question) is not True:
         raise ToolError(f"The person did not agree to this change of {name}; ask what they want instead.")
+
+
+def _needs_consent(box: Toolbox) -> bool:
+    return box.settings.confirm in {"edits", "all"}
 
 
 async def _apply(edit: FileEdit, changed: ChangedFile, box: Toolbox) -> None:
@@ -115,7 +119,7 @@ async def _apply(edit: FileEdit, changed: ChangedFile, box: Toolbox) -> None:
     kept = box.edits.keep_before(edit.path, changed.before, edit.after, encoding)
     base = edit.before.base if edit.before else None
     try:
-        await box.workspace.apply(FileChange(edit.path, edit.after, base))
+        await box.workspace.apply(FileChange(edit.path, edit.after, base, confirm=_needs_consent(box)))
     except LymaError as error:
         if not error.data.get("applied"):
             box.edits.drop(kept)

@@ -25,6 +25,8 @@ METHODS: Final = {
     "textDocument/didChange": "sync.did_change",
     "textDocument/didSave": "sync.did_save",
     "textDocument/didClose": "sync.did_close",
+    "textDocument/codeAction": "actions.code_actions",
+    "codeAction/resolve": "actions.resolve",
     "workspace/didChangeWorkspaceFolders": "sync.did_change_folders",
     "workspace/executeCommand": "commands.execute",
     "window/workDoneProgress/cancel": "ask.cancel_progress",

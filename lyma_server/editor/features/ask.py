@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from lyma_server.editor.features.context import with_plain_positions
+from lyma_server.editor.features.context import check_versions, with_plain_positions
 from lyma_server.editor.features.events import EventStream
 from lyma_server.editor.features.person import EditorPerson
 from lyma_server.editor.features.progress import Progress
@@ -15,7 +15,7 @@ from lyma_server.editor.features.workspace import EditorWorkspace
 from lyma_server.protocol.convert import unstructure
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from lsprotocol.types import WorkDoneProgressCancelParams
 
@@ -60,11 +60,17 @@ class Conversation:
             self.progress.end(ending)
 
 
-def begin(server: LymaServer, core: Core, params: AskParams, *, events: bool) -> Conversation:
-    """Start a turn. Raises ServerBusy, SessionBusy, SessionNotFound or UsageError before anything begins."""
+def begin(
+    server: LymaServer, core: Core, params: AskParams, *, events: bool, create_progress: bool = False
+) -> Conversation:
+    """Start a turn. `create_progress`: whoever asked knows nothing of tokens, so that we bring one.
+
+    Raises ServerBusy, SessionBusy, SessionNotFound, DocumentOutOfSync or UsageError before anything begins.
+    """
     server.turns.check_room()
-    token = params.work_done_token
-    progress = Progress(server, token)
+    check_versions(server, params.context)
+    progress = Progress(server, params.work_done_token, create=create_progress)
+    token = progress.token
     stream = _stream(server) if events else None
     progress.begin()
 
@@ -101,18 +107,22 @@ def cancel_progress(server: LymaServer, params: WorkDoneProgressCancelParams) ->
 
 
 def start_when_ready(
-    server: LymaServer, call: Call, params: AskParams, *, events: bool
+    server: LymaServer, call: Call, params: AskParams, *, events: bool, create_progress: bool = False
 ) -> Coroutine[Any, Any, Conversation]:
     """Wait for the core and begin. A cancellation meanwhile cancels the turn in its first moment; where the core takes its
     time, there is no turn and CancelledError is raised. A cancellation counts from this call on, not from its first await.
     """
     cancelled = asyncio.Event()
     call.on_cancel(cancelled.set)
-    return _start_when_ready(server, call, params, cancelled, events=events)
+
+    def start(core: Core) -> Conversation:
+        return begin(server, core, params, events=events, create_progress=create_progress)
+
+    return _start_when_ready(server, call, cancelled, start)
 
 
 async def _start_when_ready(
-    server: LymaServer, call: Call, params: AskParams, cancelled: asyncio.Event, *, events: bool
+    server: LymaServer, call: Call, cancelled: asyncio.Event, start: Callable[[Core], Conversation]
 ) -> Conversation:
     opening = asyncio.ensure_future(server.engine.open())
     waiting = asyncio.ensure_future(cancelled.wait())
@@ -121,7 +131,7 @@ async def _start_when_ready(
     if not opening.done():
         await asyncio.wait({opening}, timeout=PATIENCE_S)
         opening.cancel()  # without effect on one that is done
-    conversation = begin(server, await opening, params, events=events)
+    conversation = start(await opening)
     call.on_cancel(conversation.turn.cancel)
     if cancelled.is_set():
         conversation.turn.cancel()

@@ -36,7 +36,9 @@ def execute(server: LymaServer, call: Call) -> Any:
 def ask(server: LymaServer, call: Call) -> Coroutine[Any, Any, Json]:
     """Ask, and show the answer in a document or a message."""
     params = ask_params(call.params.arguments, call.params.work_done_token)
-    return _ask(server, params, start_when_ready(server, call, params, events=server.client.asked_for_events))
+    events = server.client.asked_for_events
+    starting = start_when_ready(server, call, params, events=events, create_progress=not events)
+    return _ask(server, params, starting)
 
 
 async def _ask(server: LymaServer, params: AskParams, starting: Coroutine[Any, Any, Conversation]) -> Json:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from lyma_server.editor.features.positions import split_lines, to_column
+from lyma_server.errors import DocumentOutOfSync
 from lyma_server.protocol.base import evolve
 from lyma_server.protocol.messages import AskContext, AskParams, Position, Range
 
@@ -22,6 +23,28 @@ def with_plain_positions(server: LymaServer, params: AskParams) -> AskParams:
     if params.context is None:
         return params
     return evolve(params, context=_context(params.context, _converter(server)))
+
+
+def check_versions(server: LymaServer, context: AskContext | None) -> None:
+    """Refuse an ask that speaks of another text than we have: its selections would name other lines.
+
+    The client mends that: it sends the whole text (didChange, or didClose and didOpen) and asks again. Raises
+    DocumentOutOfSync.
+    """
+    if context is None:
+        return
+    named = {each.uri: each.version for each in context.documents}
+    if context.active is not None:
+        named[context.active.uri] = context.active.version
+    for uri, version in named.items():
+        document = server.documents.find(uri)
+        if document is not None and version not in (None, document.version):
+            raise DocumentOutOfSync(
+                f"Version {version} of {document.uri} was asked about and version {document.version} is here; "
+                "send its whole text and ask again.",
+                uri=document.uri,
+                version=document.version,
+            )
 
 
 def _context(context: AskContext, convert: Callable[[str, Range], Range]) -> AskContext:

@@ -76,6 +76,7 @@ def capabilities(server: LymaServer) -> dict[str, Json]:
     return {
         "positionEncoding": server.client.position_encoding,
         "textDocumentSync": {"openClose": True, "change": 1, "save": {"includeText": False}},
+        "codeActionProvider": {"codeActionKinds": ["quickfix.lyma", "refactor.rewrite.lyma"], "resolveProvider": True},
         "executeCommandProvider": {"commands": list(server.protocol.fm.commands), "workDoneProgress": True},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
         "experimental": {"lyma": {"protocolVersion": PROTOCOL_VERSION, "events": {}}},

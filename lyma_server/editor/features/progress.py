@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 from lyma_server.protocol.events import Event, ItemCompleted, ItemStarted, Notice, Route
 from lyma_server.protocol.items import CommandOutputItem, EditItem, RunItem, TextItem, ThinkingItem, ToolCallItem
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from lyma_server.editor.server import LymaServer
 
 TITLE: Final = "Lyma"
@@ -16,19 +19,39 @@ _DONE: Final = {CommandOutputItem: "ran {command}", EditItem: "edited {path}", R
 _LONGEST: Final = 120
 
 
-class Progress:
-    """Begin, reports and end of one turn. A null `token` says nothing."""
+_numbers = itertools.count(1)
 
-    def __init__(self, server: LymaServer, token: str | int | None) -> None:
+
+class Progress:
+    """Begin, reports and end of one turn. A null `token` says nothing.
+
+    With `create`, a client that brought no token and knows such reports is asked for one; what happens before it has
+    agreed is told then, and nothing is told if it does not.
+    """
+
+    def __init__(self, server: LymaServer, token: str | int | None, *, create: bool = False) -> None:
         self._server = server
-        self._token = token
+        self._create = create and token is None and server.client.has("window.workDoneProgress")
+        self.token = f"lyma/{next(_numbers)}" if self._create else token
+        self._waiting: list[dict[str, object]] | None = [] if self._create else None
         self._last = ""
         self._open = False
 
     def begin(self) -> None:
         """The turn has begun."""
-        self._open = self._token is not None
+        self._open = self.token is not None
+        if self._create:
+            asked = self._server.protocol.send_request("window/workDoneProgress/create", {"token": self.token})
+            asked.add_done_callback(self._agreed)
         self._tell({"kind": "begin", "title": TITLE, "message": "asking", "cancellable": True})
+
+    def _agreed(self, asked: Future[object]) -> None:
+        waiting, self._waiting = self._waiting or [], None
+        if asked.cancelled() or asked.exception() is not None:
+            self._open = False
+            return
+        for value in waiting:
+            self._send(value)
 
     def hear(self, event: Event) -> None:
         """Report what an event means to someone who waits."""
@@ -43,8 +66,15 @@ class Progress:
         self._open = False
 
     def _tell(self, value: dict[str, object]) -> None:
-        if self._open:
-            self._server.protocol.notify("$/progress", {"token": self._token, "value": value})
+        if not self._open:
+            return
+        if self._waiting is not None:
+            self._waiting.append(value)
+        else:
+            self._send(value)
+
+    def _send(self, value: dict[str, object]) -> None:
+        self._server.protocol.notify("$/progress", {"token": self.token, "value": value})
 
 
 def describe(event: Event) -> str:

@@ -22,6 +22,8 @@ def did_change(server: LymaServer, params: types.DidChangeTextDocumentParams) ->
     """A document has a new text. We ask for whole texts; a client that sends parts all the same is understood."""
     document = params.text_document
     known = server.documents.find(document.uri)
+    if known is None and any(hasattr(change, "range") for change in params.content_changes):
+        return  # parts of a text that we never had make no text
     text = "" if known is None else known.text
     for change in params.content_changes:
         text = changed(text, change, server.client.position_encoding)

@@ -12,17 +12,17 @@ from pygls.exceptions import JsonRpcException
 from lyma_server.agent.disk import DiskWorkspace
 from lyma_server.agent.lines import same_lines
 from lyma_server.agent.ports import FileChange, FileText
-from lyma_server.editor.features.positions import split_lines, units
+from lyma_server.editor.features.edits import can_confirm, workspace_edit
 from lyma_server.editor.features.uris import is_inside, real_path, to_path, to_uri
 from lyma_server.errors import EditConflict, ToolError
 
 if TYPE_CHECKING:
     from lyma_server.editor.features.documents import Document
     from lyma_server.editor.server import LymaServer
-    from lyma_server.protocol.base import Json
     from lyma_server.protocol.messages import AskContext
 
 _EDITOR_S: Final = 30
+_PERSON_S: Final = 600
 _ECHO_S: Final = 3
 """How long an editor may take to tell of the change that it has just made; Neovim waits 150 ms on purpose."""
 
@@ -63,8 +63,12 @@ class EditorWorkspace:
         encoding = "utf-8" if stored is None else stored.encoding
         return FileText(path, document.text, document.base, from_editor=True, encoding=encoding)
 
+    def confirms(self, path: Path) -> bool:
+        """Whether the editor itself asks the person about an edit: of a file that is open, where it can."""
+        return self._server.documents.at(path) is not None and can_confirm(self._server.client)
+
     async def apply(self, change: FileChange) -> None:
-        """Make the change through the editor where the file is open. Raises EditConflict."""
+        """Make the change through the editor where the file is open. Raises EditConflict, or ToolError where it is refused."""
         document = self._server.documents.at(change.path)
         if document is None or (change.base is not None and not change.base.startswith("buffer:")):
             if document is not None and document.dirty:
@@ -75,7 +79,7 @@ class EditorWorkspace:
         elif change.text is None:
             await self._delete(change.path, document)
         else:
-            await self._edit(document, change.text)
+            await self._edit(document, change.text, confirm=change.confirm)
 
     async def _read_stored(self, path: Path) -> FileText | None:
         try:
@@ -90,27 +94,25 @@ class EditorWorkspace:
             raise EditConflict(f"{path} is open in the editor and not saved; save or close it before it is deleted.")
         await self._disk.apply(FileChange(path, None, stored.base))
 
-    async def _edit(self, document: Document, text: str) -> None:
+    async def _edit(self, document: Document, text: str, *, confirm: bool) -> None:
         if document.text == text:
             return
-        if not self._server.client.has("workspace.applyEdit"):
+        client = self._server.client
+        if not client.has("workspace.applyEdit"):
             raise EditConflict(f"{document.uri} is open in an editor that takes no edits; close it and try again.")
-        edit = minimal_edit(document.text, text, self._server.client.position_encoding)
-        params = {"label": "Lyma", "edit": self._workspace_edit(document, edit)}
+        confirm = confirm and can_confirm(client)
+        edit = workspace_edit(client, document, text, confirm=confirm)
+        params = {"label": "Lyma", "edit": edit}
         try:
-            async with asyncio.timeout(_EDITOR_S):
+            async with asyncio.timeout(_PERSON_S if confirm else _EDITOR_S):
                 answer = await self._server.protocol.send_request_async("workspace/applyEdit", params)
         except (JsonRpcException, TimeoutError) as problem:
             raise EditConflict(f"The editor did not take the edit of {document.uri}.") from problem
         if not isinstance(answer, dict) or answer.get("applied") is not True:
+            if confirm:
+                raise ToolError(f"The person did not agree to this edit of {document.uri}; ask what they want instead.")
             raise EditConflict(f"The editor refused the edit of {document.uri}; read it again.")
         await self._verify(document, text)
-
-    def _workspace_edit(self, document: Document, edit: Json) -> Json:
-        if not self._server.client.has("workspace.workspaceEdit.documentChanges"):
-            return {"changes": {document.uri: [edit]}}
-        identity = {"uri": document.uri, "version": document.version}
-        return {"documentChanges": [{"textDocument": identity, "edits": [edit]}]}
 
     async def _verify(self, document: Document, text: str) -> None:
         """Wait until the editor shows what was sent. It may add a last line end of its own."""
@@ -139,22 +141,3 @@ def find_root(folders: list[str], context: AskContext | None) -> Path | None:
         if not known:
             return Path(active).parent
     return Path(known[0]) if known else None
-
-
-def minimal_edit(old: str, new: str, encoding: str) -> Json:
-    """One LSP edit of whole lines that makes `new` of `old`: what both begin and end with stays untouched."""
-    before, after = split_lines(old), split_lines(new)
-    most = min(len(before), len(after))
-    head = next((index for index in range(most) if before[index] != after[index]), most)
-    most -= head
-    tail = next((index for index in range(most) if before[-1 - index] != after[-1 - index]), most)
-    end = len(before) - tail
-    start_at, end_at = _position(before, head, encoding), _position(before, end, encoding)
-    return {"range": {"start": start_at, "end": end_at}, "newText": "".join(after[head : len(after) - tail])}
-
-
-def _position(lines: list[str], index: int, encoding: str) -> Json:
-    """The beginning of a line, or the end of the text."""
-    if index < len(lines):
-        return {"line": index, "character": 0}
-    return {"line": len(lines) - 1, "character": units(lines[-1], encoding)}

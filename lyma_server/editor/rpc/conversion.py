@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Optional, Union, cast, get_args, get_origin
 
 from cattrs.cols import list_structure_factory
@@ -75,6 +76,10 @@ _NAMES = {str: "a string", bool: "a boolean", int: "an integer"}
 
 
 def _take_exactly(value: Json, kind: type) -> Any:
+    """A value of just this type. A member of an enumeration is written as its value; the hook of its base is asked."""
+    if issubclass(kind, Enum):
+        base = int if issubclass(kind, int) else str
+        return kind(_take_exactly(value, base))
     if type(value) is not kind:
         raise TypeError(f"{_NAMES[kind]} is expected")
     return value

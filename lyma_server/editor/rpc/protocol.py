@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["new", "ready", "shut down"]
-UNSTRUCTURED = frozenset({"initialize", "initialized"})
-"""Methods whose params are taken as they are: clients say odd things here, and most of them do not matter."""
+UNSTRUCTURED = frozenset({"initialize", "initialized", "codeAction/resolve"})
+"""Methods whose params are taken as they are: clients say odd things in the first two, and most of them do not matter; the
+action to resolve goes back to the client as it came."""
 
 
 class LymaProtocol(LanguageServerProtocol):
@@ -180,7 +181,7 @@ class LymaProtocol(LanguageServerProtocol):
 
     def notify(self, method: str, params: Any | None = None) -> None:
         """Send a notification; `params` are JSON or of lsprotocol."""
-        self._send({"jsonrpc": "2.0", "method": method, "params": self._plain(params)})
+        self._send({"jsonrpc": "2.0", "method": method, "params": self.plain(params)})
 
     def send_request(
         self,
@@ -199,7 +200,7 @@ class LymaProtocol(LanguageServerProtocol):
             future.add_done_callback(lambda done: callback(done.result()))
         self._own_requests[identity] = future
         future.add_done_callback(lambda done: self._withdraw(identity, done))
-        self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": self._plain(params)})
+        self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": self.plain(params)})
         return future
 
     def _withdraw(self, identity: Id, future: Future[Any]) -> None:
@@ -216,7 +217,8 @@ class LymaProtocol(LanguageServerProtocol):
         else:
             future.set_exception(_client_error(response.error))
 
-    def _plain(self, params: Any) -> Json:
+    def plain(self, params: Any) -> Json:
+        """`params` of lsprotocol as JSON; what is JSON already stays."""
         return self._converter.unstructure(params) if hasattr(type(params), "__attrs_attrs__") else params
 
     # The end
