@@ -29,6 +29,7 @@ def call(machine: Machine, world: World, node: Call) -> Outcome:
     if not argvs:
         for assignment in node.assignments:
             assign(expander, assignment)
+        world.variables["_"] = ("",)
         return Outcome(status=None, assumed=True)
     before = dict(world.variables) if node.assignments else None
     for assignment in node.assignments:
@@ -41,6 +42,7 @@ def call(machine: Machine, world: World, node: Call) -> Outcome:
             world.variables.pop(name, None)
             if name in before:
                 world.variables[name] = before[name]
+    world.variables["_"] = limit(UNKNOWN if has_pattern(argv[-1]) else argv[-1] for argv in argvs)
     return outcome
 
 
@@ -121,6 +123,7 @@ def declare(machine: Machine, world: World, node: Declare) -> Outcome:
             continue
         assign(expander, argument)
         machine.note_environment(world, [argument.name])
+    world.variables["_"] = (UNKNOWN,)
     return builtin_commands.declare(machine, world, tuple(argv))
 
 

@@ -17,7 +17,10 @@ from lyma_server.executor.options import Options, read_options
 if TYPE_CHECKING:
     from lyma_server.executor.invocation import Invocation
 
-Kind: TypeAlias = Literal["remove", "remove tree", "move", "write", "append", "create", "mode", "mode tree", "read"]
+Kind: TypeAlias = Literal[
+    "remove", "remove tree", "move", "write", "append", "create", "fill", "mode", "mode tree", "read"
+]
+"""`fill` puts files into a folder whose names are not known here: an archive is unpacked, a tree is copied."""
 
 
 @frozen
@@ -67,6 +70,9 @@ def _redirected(target: str, *, writes: bool) -> tuple[Kind, str]:
 
 def _of_program(invocation: Invocation, *, reads: bool) -> Found:
     name = invocation.program
+    if name == "git":
+        yield from _git(invocation.arguments, invocation.environment.get("GIT_WORK_TREE", ()))
+        return
     reader = _ROWS.get(name) or (_mkfs if name.startswith("mkfs") else None)
     if reader is not None:
         yield from reader(invocation.arguments)
@@ -93,6 +99,12 @@ def _rm(arguments: tuple[str, ...], *, always: bool = False) -> Found:
     tree = always or options.has("-r", "-R", "--recursive")
     for operand in options.operands:
         yield ("remove tree" if tree else "remove"), operand
+
+
+def _rmdir(arguments: tuple[str, ...]) -> Found:
+    """Only what is empty goes: one by one over a tree, its files stay."""
+    for operand in read_options(arguments).operands:
+        yield "remove", operand.removesuffix(searching.EVERYTHING_BELOW) or "/"
 
 
 _CMAKE_TOOLS: dict[str, tuple[str, ...]] = {
@@ -147,6 +159,16 @@ def _cp(arguments: tuple[str, ...]) -> Found:
     options = read_options(arguments, values)
     for source, target in _transfer(options):
         yield ("read", source) if source else ("write", target)
+    if options.has("-r", "-R", "-a", "--recursive", "--archive"):
+        yield from _filled(options, "/.")
+
+
+def _filled(options: Options, ending: str) -> Found:
+    """The target of a copy, where a source with this ending stands for all that lies in it."""
+    folder = options.value("-t", "--target-directory")
+    sources, target = (options.operands, folder) if folder else (options.operands[:-1], options.operands[-1:])
+    if any(source.endswith(ending) for source in sources):
+        yield "fill", "".join(target)
 
 
 def _scp(arguments: tuple[str, ...]) -> Found:
@@ -165,6 +187,7 @@ def _rsync(arguments: tuple[str, ...]) -> Found:
     if options.has("--remove-source-files"):
         for source in options.operands[:-1]:
             yield "move", source
+    yield from _filled(options, "/")
 
 
 def _dd(arguments: tuple[str, ...]) -> Found:
@@ -254,6 +277,8 @@ def _tar(arguments: tuple[str, ...]) -> Found:
     if creates and (archive := options.value("-f", "--file")):
         yield "write", archive
     folder = options.value("-C", "--directory") or "."
+    if options.has("-x", "--extract", "--get") or "x" in first:
+        yield "fill", folder
     for name in options.operands if creates else ():
         operand = name if name.startswith("/") or folder == "." else f"{folder.rstrip('/')}/{name}"
         yield ("move" if options.has("--remove-files") else "read"), operand
@@ -265,6 +290,35 @@ def _zip(arguments: tuple[str, ...]) -> Found:
         yield ("move" if moves else "read"), operand
 
 
+def _unzip(arguments: tuple[str, ...]) -> Found:
+    options = read_options(arguments, ("-d", "-x", "-P"))
+    yield from (("read", archive) for archive in options.operands[:1])
+    yield "fill", options.value("-d") or "."
+
+
+_SOCAT_FILE = re.compile(r"(?i)^(?:file|g?open|creat(?:e)?)(?:-\w+)*:([^,]+)|^(/[^,]+)")
+
+
+def _socat(arguments: tuple[str, ...]) -> Found:
+    """Addresses that are files. What comes from one side goes to the other: with `-u` from the first to the second only."""
+    options = read_options(arguments, ("-b", "-t", "-T", "-L", "-W"))
+    for number, address in enumerate(options.operands[:2]):
+        for part in address.split("!!"):
+            if match := _SOCAT_FILE.match(part):
+                path = match.group(1) or match.group(2)
+                yield from (("read", path),) if number == 0 or not options.has("-u") else ()
+                yield from (("write", path),) if number == 1 or not options.has("-u") else ()
+
+
+def _awk(arguments: tuple[str, ...]) -> Found:
+    """`gawk -i inplace program files`: the files are rewritten."""
+    options = read_options(arguments, ("-F", "-v", "-f", "-i", "-e", "--include", "--file", "--source"))
+    writes = "inplace" in options.all_values("-i", "--include")
+    scripted = bool(options.all_values("-f", "-e", "--file", "--source"))
+    for operand in options.operands if scripted else options.operands[1:]:
+        yield ("write" if writes else "read"), operand
+
+
 def _ln(arguments: tuple[str, ...]) -> Found:
     for source, target in _transfer(read_options(arguments, ("-t", "-S", "--target-directory"))):
         yield ("read", source) if source else ("write", target)
@@ -273,10 +327,10 @@ def _ln(arguments: tuple[str, ...]) -> Found:
 _GIT_READERS = frozenset({"diff", "add", "hash-object", "apply", "blame", "stage"})
 
 
-def _git(arguments: tuple[str, ...]) -> Found:
+def _git(arguments: tuple[str, ...], trees: tuple[str, ...] = ()) -> Found:
     """`git clean` in another tree than the workspace; git commands that show or keep what is in any file."""
     options = read_options(arguments, ("-C", "-c", "--git-dir", "--work-tree", "-m", "-e"))
-    tree = options.value("--work-tree") or options.value("-C") or "."
+    tree = options.value("--work-tree") or next(iter(trees), None) or options.value("-C") or "."
     if "clean" in options.operands[:1] and options.has("-f", "--force") and options.has("-d"):
         yield "move", f"{tree.rstrip('/')}/{STAR}"
     if options.operands[:1] and options.operands[0] in _GIT_READERS:
@@ -314,16 +368,17 @@ _always = partial(_rm, always=True)
 _open_in_place = _in_place(("-e", "-f", "--expression", "--file"))
 
 _ROWS: dict[str, Reader] = {
-    "rm": _rm, "grm": _rm, "unlink": _operands("remove"), "rmdir": _operands("remove"), "cmake": _cmake, "rclone": _rclone, "srm": _always, "wipe": _always, "trash": _always,
+    "rm": _rm, "grm": _rm, "unlink": _operands("remove"), "rmdir": _rmdir, "cmake": _cmake, "rclone": _rclone, "srm": _always, "wipe": _always, "trash": _always,
     "trash-put": _always, "rimraf": _always, "del-cli": _always, "rmtree": _always, "Remove-Item": _always, "ri": _always, "rd": _always,
     "del": _always, "erase": _always, "scrub": _shred, "shred": _shred, "gshred": _shred, "nwipe": _shred, "gio": _always, "kioclient": _always,
-    "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _scp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd,
+    "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _scp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd, "sg_dd": _dd,
+    "unzip": _unzip, "socat": _socat, **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     "tee": _tee, "sponge": _tee, "truncate": _operands("write", "-s", "-r", "--size", "--reference"), "touch": _operands("create", "-d", "-t", "-r"),
     "mkdir": _operands("create", "-m", "--mode"), "mkfifo": _operands("create", "-m"), "chmod": _mode, "chown": _mode, "chgrp": _mode,
     "setfacl": partial(_mode, first_is_mode=False, values=("-m", "-x", "-M", "-X", "--modify", "--set")),
     "setcap": _mode, "chattr": _chattr, "icacls": _mode, "takeown": _mode, "sed": _open_in_place, "gsed": _open_in_place,
     "perl": _in_place(("-e", "-E")), "ruby": _in_place(("-e",)), "curl": _curl, "wget": _curl, "find": _find, "tar": _tar, "gtar": _tar,
-    "bsdtar": _tar, "zip": _zip, "7z": _zip, "git": _git, "mke2fs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
+    "bsdtar": _tar, "zip": _zip, "7z": _zip, "mke2fs": _mkfs, "mkdosfs": _mkfs, "mkntfs": _mkfs, "mkexfatfs": _mkfs, "mkudffs": _mkfs, "mkreiserfs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
     "docker": _engine, "podman": _engine, "nerdctl": _engine, "kubectl": _engine, "sudoedit": _operands("write", "-u", "-g"),
     "userdel": _user_removed, "deluser": _user_removed, "patch": _operands("write", "-i", "-p", "-d"),
     "ed": _operands("write"), "ex": _operands("write", "-c"), "vim": _operands("write", "-c"), "vi": _operands("write", "-c"),

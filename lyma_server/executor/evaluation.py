@@ -114,8 +114,11 @@ class Machine:
         return Outcome(join(outputs), outcome.status, ends)
 
     def substitute(self, world: World, statements: tuple[Statement, ...]) -> Alternatives:
-        """What `$(statements)` prints."""
-        return self.run(world.fork(), statements).output
+        """What `$(statements)` prints; `$(<file)` prints a file without a program."""
+        inner = world.fork()
+        output = self.run(inner, statements).output
+        printed = redirects.printed_files(self, inner, statements[0]) if len(statements) == 1 else ()
+        return limit(printed) if printed else output
 
     def open_process(self, world: World, part: ProcessSubstitution) -> str:
         """The path that `<(...)` or `>(...)` stands for; its text is kept as that of a file."""

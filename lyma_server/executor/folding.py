@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 from lyma_server.executor import decoders, text_filters
 from lyma_server.executor.escapes import decode_echo, decode_format
+from lyma_server.executor.invocation import Invocation, Scene
 from lyma_server.executor.marks import (
+    CREDENTIAL,
     DECODED,
     ENVIRONMENT,
     NETWORK,
@@ -17,10 +19,12 @@ from lyma_server.executor.marks import (
     SOMETHING,
     STAR,
     UNKNOWN,
+    activate,
     has_pattern,
     taints,
 )
 from lyma_server.executor.options import read_options
+from lyma_server.executor.paths import takes_everything
 from lyma_server.executor.text_filters import cat
 from lyma_server.executor.tools import DECODERS, FETCHERS, FETCHING_COMMANDS
 from lyma_server.executor.world import Alternatives, World, limit
@@ -39,9 +43,25 @@ def fold(world: World, argv: tuple[str, ...]) -> Alternatives:
     for stdin in world.stdin:
         output = fold_one(world, argv[1:], stdin) if fold_one else None
         if output is None:
-            output = (_origin(name, argv) + taints(stdin) or UNKNOWN) + "\n"
+            output = (_origin(name, argv) + _carried(world, argv, stdin) or UNKNOWN) + "\n"
         found.append(output)
     return limit(found)
+
+
+_WHOLE = frozenset({"cat", "tac", "rev", "nl", "tr", "tee", "sort", "paste", "base64", "base32", "basenc", "xxd", "od", "hexdump", "openssl", "gzip",
+                    "bzip2", "xz", "zstd", "tar", "zip", "strings"})  # fmt: skip
+"""What these print holds all that they read; any other filter may leave the one value that is meant."""
+
+
+def _carried(world: World, argv: tuple[str, ...], stdin: str) -> str:
+    """The marks of what a program reads that are still on what it prints."""
+    if argv[0] not in _WHOLE:
+        return taints(stdin).replace(CREDENTIAL, "")
+    from lyma_server.executor.effects import find_effects
+
+    effects = find_effects(Invocation(argv[0], argv, Scene(world.cwd, through_links=False)))
+    paths = [path for effect in effects if effect.kind == "read" for path in effect.paths]
+    return "".join(dict.fromkeys(taints(stdin) + "".join(map(world.origin, paths))))
 
 
 def _origin(name: str, argv: tuple[str, ...]) -> str:
@@ -175,6 +195,30 @@ def _processes(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | 
     return STAR + "\n" if everyone else None
 
 
+def _pgrep(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """Process numbers: those of everybody, or of a whole user, where no name narrows them."""
+    if any("lyma" in word for word in arguments):
+        return None
+    options = read_options(arguments, ("-u", "-U", "-g", "-G", "-P", "-t", "-s", "-d", "-F", "-r"), permute=False)
+    broad = all(takes_everything(activate(re.sub(r"^\^?\.[*+]?\$?$|^\^$", "*", word))) for word in options.operands)
+    return STAR + "\n" if broad and not options.all_values("-P", "-t", "-s", "-F", "-g") else None
+
+
+def _kubectl(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """`get namespaces -o name`: what kind of thing each line names is known."""
+    options = read_options(arguments, ("-n", "-o", "-l", "--namespace", "--output", "--selector", "--context"))
+    if options.operands[:1] != ("get",) or len(options.operands) < 2 or options.value("-o", "--output") != "name":
+        return None
+    return f"{options.operands[1]}/{SOMETHING}\n"
+
+
+def _jq(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
+    """`jq -nr '"text"'`: the text."""
+    options = read_options(arguments)
+    match = re.fullmatch(r'\s*"((?:[^"\\]|\\[^(])*)"\s*', options.operands[0]) if len(options.operands) == 1 else None
+    return decode_format(match.group(1)) + "\n" if match and options.has("-n", "--null-input") else None
+
+
 def _docker(_world: World, arguments: tuple[str, ...], _stdin: str) -> str | None:
     """`volume ls` without a filter lists them all."""
     everything = arguments[:2] in (("volume", "ls"), ("volume", "list")) and not any(
@@ -247,7 +291,7 @@ _FOLDS: dict[str, Fold] = {
     "awk": text_filters.awk, "mktemp": _mktemp, "realpath": _path, "readlink": _path, "git": _git, "printenv": _environment, "env": _env,
     "whoami": _whoami, "id": _id, "logname": _whoami, "hostname": _something, "date": _something, "getent": _getent, "uname": _something,
     "nproc": _something, "uuidgen": _something, "tty": _something, "arch": _something, "ls": _ls, "curl": _curl,
-    "ps": _processes, "docker": _docker, "podman": _docker, "nerdctl": _docker, "python3": _python, "python": _python,
+    "ps": _processes, "pgrep": _pgrep, "kubectl": _kubectl, "oc": _kubectl, "jq": _jq, "docker": _docker, "podman": _docker, "nerdctl": _docker, "python3": _python, "python": _python,
 }  # fmt: skip
 
 

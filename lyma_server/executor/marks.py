@@ -9,9 +9,9 @@ from __future__ import annotations
 
 _BASE = 0x10FF00
 
-UNKNOWN, SOMETHING, NETWORK, DECODED, ENVIRONMENT, OURSELVES = (chr(_BASE + n) for n in range(6))
+UNKNOWN, SOMETHING, NETWORK, DECODED, ENVIRONMENT, OURSELVES, CREDENTIAL = (chr(_BASE + n) for n in range(7))
 """Unknown text: any, possibly none · at least one character · from the network · out of a decoder that was fed unknown
-text · every environment variable · the process number of Lyma itself."""
+text · every environment variable · the process number of Lyma itself · the whole of a file of credentials."""
 
 STAR, ANY, SET_OPEN, SET_CLOSE = (chr(_BASE + 16 + n) for n in range(4))
 """Active pattern characters `*`, `?`, `[`, `]`: the word stands for all names that match."""
@@ -25,7 +25,7 @@ PROTECT = str.maketrans(_PROTECTED, _KEPT)
 UNPROTECT = str.maketrans(_KEPT, _PROTECTED)
 """Only while a word is expanded: characters of a quoted part inside an expansion, which is split and matched as a whole."""
 
-TAINTS = frozenset({NETWORK, DECODED, ENVIRONMENT, OURSELVES})
+TAINTS = frozenset({NETWORK, DECODED, ENVIRONMENT, OURSELVES, CREDENTIAL})
 UNKNOWNS = TAINTS | {UNKNOWN, SOMETHING}
 PATTERNS = frozenset({STAR, ANY, SET_OPEN})
 FIRST, LAST = chr(_BASE), chr(_BASE + 0xFF)

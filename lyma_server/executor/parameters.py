@@ -129,7 +129,7 @@ _SPECIAL: dict[str, Callable[[Expander], Alternatives]] = {
     "$": lambda _: (SOMETHING,),
     "!": lambda _: (SOMETHING,),
     "-": lambda _: ("hB",),
-    "_": lambda _: (UNKNOWN,),
+    "_": lambda expander: expander.world.variables.get("_", (UNKNOWN,)),
     "PPID": lambda _: (OURSELVES,),
     "PWD": lambda expander: expander.world.cwd,
     "OLDPWD": lambda expander: expander.world.old_cwd,

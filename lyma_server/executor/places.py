@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from functools import lru_cache
 
 from attrs import Factory, frozen
@@ -41,6 +42,11 @@ CREDENTIAL_FOLDERS = (
     ".ssh", ".gnupg", ".aws", ".kube", ".azure", ".docker", ".password-store", ".config/gcloud", ".config/gh", ".pki",
     ".local/share/keyrings", ".config/op", ".netrc", ".git-credentials",
 )  # fmt: skip
+
+CREDENTIAL_FILES = (".aws/credentials", ".netrc", ".git-credentials", ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".npmrc", ".pypirc",
+                ".config/gcloud", ".azure", ".password-store", ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".bash_history",
+                ".zsh_history")  # fmt: skip
+"""Files and folders that let in whoever reads them: these may be used here, and not sent away."""
 
 ANY_DEPTH = f"/{STAR}{STAR}/"
 """Folders of any depth, none included."""
@@ -89,6 +95,11 @@ class Places:
     def is_own(self, path: str) -> bool:
         """Whether `path` lies in the workspace."""
         return self.own.holding(path) is not None
+
+    def holds_credentials(self, path: str) -> bool:
+        """Whether a file or folder is, lies in, or is the folder of something in CREDENTIAL_FILES."""
+        inside = (f"{path.rstrip('/')}/{posixpath.basename(place)}" for place in CREDENTIAL_FILES if "/" in place)
+        return any(self.in_homes(each, *CREDENTIAL_FILES) for each in (path, *inside))
 
     def in_homes(self, path: str, *names: str) -> bool:
         """Whether `path` is, or lies in, one of `names` in any home; a pattern that may stand for it counts."""

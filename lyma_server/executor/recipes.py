@@ -6,7 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from lyma_server.executor.marks import UNKNOWN, blur
+from lyma_server.executor.languages import UNSEEN_PROGRAM
+from lyma_server.executor.marks import DECODED, NETWORK, UNKNOWN, blur
 from lyma_server.executor.options import read_options
 from lyma_server.executor.world import Alternatives, Outcome, World
 
@@ -50,6 +51,8 @@ def make(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | Non
     named = options.value("-f", "--file", "--makefile")
     for file in (named,) if named else ("GNUmakefile", "makefile", "Makefile"):
         for text in _text_of(inner, file):
+            if NETWORK in text or DECODED in text:
+                machine.emit(inner, argv, program=UNSEEN_PROGRAM)
             _makefile(machine, inner, text)
     return None
 
@@ -71,6 +74,19 @@ def _makefile(machine: Machine, world: World, text: str) -> None:
         )
         if recipe.strip():
             machine.run_loose(world, recipe.lstrip("@-+ ").replace("$$", "$"))
+
+
+_M4_COMMAND = re.compile(r"\b(?:e?syscmd|syscmd)\s*\(\s*[`\"]?([^')\"]*)")
+
+
+def m4(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
+    """`syscmd` and `esyscmd` run a command while text is expanded."""
+    operands = read_options(argv[1:], ("-D", "-I", "-U", "-F", "-R")).operands
+    for file in operands or (None,):
+        for text in _text_of(world, file):
+            for command in _M4_COMMAND.findall(text):
+                machine.run_loose(world, command)
+    return None
 
 
 _NPM_SCRIPTS = {"test": "test", "start": "start", "t": "test", "stop": "stop", "restart": "restart", "install": "install", "i": "install",

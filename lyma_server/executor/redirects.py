@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lyma_server.executor.evaluation import Machine
-    from lyma_server.executor.syntax import Redirect
+    from lyma_server.executor.syntax import Redirect, Statement
 
 NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
@@ -118,8 +118,18 @@ def _connect(state: Opened, redirect: Redirect, target: str) -> None:
         _feed(world, contents(world, target))
     elif descriptor == "1" and writes:
         state.output_path, state.appends = target, operator in (">>", "&>>")
+    elif operator == "<":
+        world.files[f"/dev/fd/{descriptor}"] = contents(world, target)
     if operator in _BOTH or (operator == ">&" and not redirect.descriptor):
         world.redirections += (Redirection("2", target, writes=True, reads=False),)
+
+
+def printed_files(machine: Machine, world: World, statement: Statement) -> Alternatives:
+    """What `< file` alone inside `$(...)` stands for; empty where that is not all that the statement is."""
+    if statement.command is not None or [redirect.operator for redirect in statement.redirects] != ["<"]:
+        return ()
+    targets = Expander(machine, world).text(statement.redirects[0].target)
+    return tuple(text for target in targets for text in contents(world, target))
 
 
 def contents(world: World, path: str) -> Alternatives:
@@ -132,4 +142,4 @@ def contents(world: World, path: str) -> Alternatives:
     if place in _EMPTY:
         return ("",)
     known = world.read(path)
-    return known if known is not None else (UNKNOWN,)
+    return known if known is not None else (UNKNOWN + world.origin(path),)

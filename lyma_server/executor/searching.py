@@ -187,6 +187,8 @@ def find(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome:
         for root in search.roots:
             paths = found_paths(root, pattern)
             execute(machine, inner, tuple(_fill(command, "{}", paths)), plain=True)
+            for path in paths[1:]:  # `;` runs it once for each: what is found below is a first argument as well
+                execute(machine, inner, tuple(_fill(command, "{}", (path,))), plain=True)
     return Outcome((_listing(search),))
 
 

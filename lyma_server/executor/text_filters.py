@@ -7,7 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lyma_server.executor.escapes import decode_format
-from lyma_server.executor.marks import ENVIRONMENT, NETWORK, OURSELVES, UNKNOWN, has_pattern, is_known, is_plain
+from lyma_server.executor.marks import (
+    ENVIRONMENT,
+    NETWORK,
+    OURSELVES,
+    SOMETHING,
+    UNKNOWN,
+    has_pattern,
+    is_known,
+    is_plain,
+)
 from lyma_server.executor.options import read_options
 
 if TYPE_CHECKING:
@@ -26,7 +35,7 @@ def cat(world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
             parts.append(NETWORK)
         else:
             known = world.read(operand)
-            parts.append(known[0] if known else UNKNOWN)
+            parts.append(known[0] if known else UNKNOWN + world.origin(operand))
     return "".join(parts)
 
 
@@ -139,7 +148,7 @@ def grep(_world: World, arguments: tuple[str, ...], stdin: str) -> str | None:
     """Keeps what is left of a listing; a search for Lyma's processes finds Lyma."""
     if any("lyma" in word for word in arguments) and "-v" not in arguments and stdin:
         return OURSELVES
-    return stdin if "-v" in arguments and has_pattern(stdin) else None
+    return stdin if "-v" in arguments and (has_pattern(stdin) or SOMETHING in stdin) else None
 
 
 _PRINTS = re.compile(r"\s*BEGIN\s*\{\s*(printf?)\s*\(?\s*\"((?:[^\"\\%]|\\.)*)\"\s*\)?\s*;?\s*\}\s*")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import Factory, define, evolve, frozen
 
-from lyma_server.executor.marks import SOMETHING, UNKNOWN, taints
+from lyma_server.executor.marks import CREDENTIAL, SOMETHING, UNKNOWN, taints
 from lyma_server.executor.paths import normalise
 
 if TYPE_CHECKING:
@@ -136,12 +136,17 @@ class World:
         self.cwd = limit((*self.cwd, *other.cwd))
 
     def locate(self, path: str) -> str:
-        """The absolute path by which `files` knows a path."""
-        return normalise(path, self.cwd[0] if self.cwd else "/")
+        """The absolute path by which `files` knows a path; a descriptor has one name."""
+        place = normalise(path, self.cwd[0] if self.cwd else "/")
+        return place.replace("/proc/self/fd/", "/dev/fd/", 1) if place.startswith("/proc/self/fd/") else place
 
     def read(self, path: str) -> Alternatives | None:
         """What a file written by this command holds, None for any other."""
         return self.files.get(self.locate(path))
+
+    def origin(self, path: str) -> str:
+        """The mark of what a file on the disk holds, empty where it is an ordinary one."""
+        return CREDENTIAL if self.places.holds_credentials(self.locate(path)) else ""
 
     def write(self, path: str, content: Alternatives, *, append: bool = False) -> None:
         place = self.locate(path)
@@ -157,7 +162,7 @@ def start_world(places: Places, cwd: str, environment: Mapping[str, str]) -> Wor
     defaults = {"HOME": places.home, "USER": user, "LOGNAME": user, "SHELL": "/bin/bash"}
     given = {**defaults, **environment, "PWD": cwd, "IFS": " \t\n"}
     known: dict[str, Alternatives] = {
-        name: (value,) for name, value in given.items() if not name.startswith("BASH_FUNC_")
+        name: (value,) for name, value in given.items() if name != "_" and not name.startswith("BASH_FUNC_")
     }
     computed = ("RANDOM", "SECONDS", "LINENO", "UID", "EUID", "HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "BASHPID",
                 "BASH_VERSION", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "SHLVL", "COLUMNS", "LINES")  # fmt: skip

@@ -118,7 +118,7 @@ TEXT_OPTIONS: dict[str, tuple[TextOption, ...]] = {
     "pv": (), "fzf": (TextOption(("--preview", "--bind"), r"(?:execute(?:-silent)?\()?(.*?)\)?$"),), "find": (),
     "mutt": (TextOption(("-e",)),), "crontab": (), "logrotate": (), "wget": (TextOption(("--use-askpass",)),), "nsenter": (),
     "gcloud": (TextOption(("--command",)),), "aws": (TextOption(("--parameters",), r"commands?=\[?\s*[\"']?(.*?)[\"']?\s*\]?$"),), "tmate": (TextOption(("-c",)),),
-    "restic": (TextOption(("--password-command",)),), "borg": (TextOption(("--rsh",)),), "rpm": (TextOption(("--eval", "-E"), r"%\((.*)\)"),), "gem": (TextOption(("-e", "--editor")),),
+    "restic": (TextOption(("--password-command",)),), "dc": (TextOption(("-e", "--expression"), r"!(.*)"),), "borg": (TextOption(("--rsh",)),), "rpm": (TextOption(("--eval", "-E"), r"%\((.*)\)"),), "gem": (TextOption(("-e", "--editor")),),
     "az": (TextOption(("--scripts", "--script-text")),), "mail": (TextOption(("--exec",), r"^!?(.*)"),), "openvpn": (TextOption(("--up", "--down", "--route-up")),),
     "fly": (TextOption(("-C", "--command")),), "flyctl": (TextOption(("-C", "--command")),), "doppler": (TextOption(("--command",)),),
     "xdotool": (TextOption(("*",), r"^type\s+(.*)"),), "ip": (), "cpan": (), "dotenv": (TextOption(("-c",)),), "just": (TextOption(("-c", "--command")),), "pssh": (TextOption(("*",)),),

@@ -242,6 +242,15 @@ def _daemon(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | 
     return _execute(machine, world, (program, *options.operands)) if program else None
 
 
+def _uv(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
+    """`uv run -` and `uv run script.py` start Python; anything else after `run` is a command."""
+    wrapper, arguments = _subcommand("uv", argv[1:])
+    inner = inner_command(wrapper, arguments) if wrapper else ()
+    if inner and (inner[0] == "-" or inner[0].endswith(".py")):
+        return _execute(machine, world, ("python3", *inner))
+    return _execute(machine, world, inner) if inner else None
+
+
 def _compiler(machine: Machine, world: World, argv: tuple[str, ...]) -> Outcome | None:
     """`gcc -wrapper program,arguments`."""
     for flag, value in pairwise(argv):
@@ -260,5 +269,5 @@ _RUNNERS: dict[str, Runner] = {
     "docker": containers.run, "podman": containers.run, "nerdctl": containers.run, "docker-compose": containers.run,
     "kubectl": containers.kubectl, "crontab": recipes.crontab, "make": recipes.make, "gmake": recipes.make, "npm": recipes.npm,
     "pnpm": recipes.npm, "yarn": recipes.npm, "bun": recipes.npm, "awk": recipes.awk, "gawk": recipes.awk, "mawk": recipes.awk,
-    "nawk": recipes.awk, "sed": recipes.sed, "gsed": recipes.sed, "expect": recipes.expect,
+    "nawk": recipes.awk, "sed": recipes.sed, "gsed": recipes.sed, "expect": recipes.expect, "m4": recipes.m4, "uv": _uv,
 }  # fmt: skip

@@ -46,8 +46,14 @@ LISTERS = frozenset(
         "walk",
         "list",
         "bsd_glob",
+        "Dir",
     }
 )
+SPELLED_OUT = {
+    "perl": ((re.compile(r"<([~/][^<>\s]*)>"), r'glob("\1")'),),
+    "php": ((re.compile(r"\barray_(?:map|walk)\s*\(\s*['\"](\w+)['\"]\s*,"), r"\1("),),
+}
+"""Shapes of one language that are calls by another name."""
 DELETING_METHOD = re.compile(
     r"^(?:File|Dir|FileUtils|Pathname|fs|Files?|Storage|FileSystem)(?:\.|::|->)(?:delete|deleteDir|deleteTree|unlink)$"
 )
@@ -65,6 +71,12 @@ FORK_LOOP = re.compile(
 SOCKET = re.compile(
     r"TCPSocket|IO::Socket|INET\b|net\.(?:connect|Socket|createConnection)|fsockopen|socket\.connect|socket\s*\(|require\s*\(?\s*['\"]socket|:connect\s*\(|stream_socket_client|Socket\.tcp"
 )
+OBEYS_SOCKET = re.compile(
+    r"(?:STDIN\s*->\s*fdopen|open\s*\(?\s*STDIN\s*,\s*['\"]<?[<>+]*&|\$stdin\.reopen).*?\b(?:system|exec|qx)\b\s*[({]?\s*\$_",
+    re.DOTALL,
+)
+"""Standard input becomes the socket, and every line of it is run."""
+
 SHELL_START = re.compile(r"^\s*(?:/usr)?(?:/bin/)?(?:ba|z|da|k)?sh\b(?!\s+-c\b|\S)")
 EVALUATES_FETCHED = re.compile(
     r"\.then\(\s*(?:eval|Function)\b|\b(?:eval|Function|instance_eval|load|loadstring|assert)\b[^;\n]*(?:https?://|\bfetch\s*\(|https?\.get|URI\.(?:open|parse)|open-uri|LWP|curl|file_get_contents\(['\"]http|Net::HTTP|axios)"

@@ -25,12 +25,14 @@ from lyma_server.executor.languages.script_tables import (
     LISTERS,
     MODE_CHANGERS,
     MOVERS,
+    OBEYS_SOCKET,
     READERS,
     REMOVERS,
     RUNNERS,
     SENDS,
     SHELL_START,
     SOCKET,
+    SPELLED_OUT,
     TOKEN,
     WHOLE_ENVIRONMENT,
     WRITERS,
@@ -50,10 +52,14 @@ def read_script(machine: Machine, world: World, language: str, text: str) -> Non
 
     home, cwd = world.home()[0], world.cwd[0]
     ready = FOLDER_EXPRESSION.sub(f'"{cwd}"', HOME_EXPRESSION.sub(f'"{home}"', text))
+    for shape, call in SPELLED_OUT.get(language, ()):
+        ready = shape.sub(call, ready)
     if FORK_LOOP.search(ready):
         machine.emit(world, (FORK_BOMB,))
     if EVALUATES_FETCHED.search(ready) or (EVALUATES.search(ready) and FETCHES.search(ready)):
         machine.emit(world, (language, text), program=UNSEEN_PROGRAM)
+    if SOCKET.search(ready) and OBEYS_SOCKET.search(ready):
+        machine.emit(world, (REVERSE_SHELL, language))
     if WHOLE_ENVIRONMENT.search(ready) and SENDS.search(ready):
         machine.emit(world, ("curl", ENVIRONMENT))
     if language in ("tclsh", "wish", "osascript", "cmd"):
@@ -104,8 +110,9 @@ class _Script:
         for index, (kind, name) in enumerate(self.tokens):
             if kind != "name" or re.split(r"\.|::|->", name)[-1] not in LISTERS:
                 continue
-            for argument in self._arguments(index + 1):
-                if isinstance(argument, str) and argument.startswith(("/", "~")):
+            arguments = self._arguments(index + 1)
+            for argument in (text for item in arguments for text in (item if isinstance(item, list) else [item])):
+                if argument.startswith(("/", "~")):
                     whole = re.sub(r"/\*\*?(?:/\*)?$", "", deactivate(argument))
                     self.listed.append(f"{self._home(whole)}/{STAR}")
 
@@ -197,9 +204,14 @@ class _Script:
     def _wrapped(self, index: int) -> tuple[str | None, int]:
         """`path.join(a, b)`, `atob("...")`, `Dir.glob("...")`."""
         kind, name = self.tokens[index]
-        if kind != "name" or index + 1 >= len(self.tokens) or self.tokens[index + 1][1] not in ("(", "["):
+        if kind != "name" or index + 1 >= len(self.tokens):
             return None, index
         short = re.split(r"\.|::|->", name)[-1]
+        if short == "glob" and self.tokens[index + 1][0] in ("string", "quote"):
+            pattern = self._text_of(*self.tokens[index + 1])
+            return (activate(pattern), index + 2) if pattern else (None, index)
+        if self.tokens[index + 1][1] not in ("(", "["):
+            return None, index
         if short not in (
             "join",
             "atob",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from pathlib import Path
 
 from lyma_server.executor.languages import UNSEEN_PROGRAM
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
-from lyma_server.executor.marks import DECODED, ENVIRONMENT, NETWORK, OURSELVES, STAR, show
+from lyma_server.executor.marks import CREDENTIAL, DECODED, ENVIRONMENT, NETWORK, OURSELVES, STAR, show
 from lyma_server.executor.paths import covers, takes_everything
 from lyma_server.executor.redirects import NETWORK_FILES
 from lyma_server.executor.rules.base import Case, asks_for_help
@@ -44,6 +43,8 @@ _ACCOUNT_FOLDERS = ZoneTree(
 def opens_door(case: Case) -> str | None:
     """Keys, accounts, sudo rules, preloaded code and system schedules."""
     for effect in case.effects:
+        if effect.kind == "fill" and any(_lets_in(case, path) for path in effect.paths):
+            return show(effect.text)
         if effect.kind not in ("write", "append"):
             continue
         for path in effect.paths:
@@ -55,6 +56,13 @@ def opens_door(case: Case) -> str | None:
             ):
                 return show(effect.text)
     return None
+
+
+def _lets_in(case: Case, path: str) -> bool:
+    """Whether files of unknown names in a folder may say who may log in, or what runs by itself."""
+    return _ACCOUNT_FOLDERS.holding(path) is not None or case.places.in_homes(
+        f"{path.rstrip('/')}/authorized_keys", ".ssh/authorized_keys"
+    )
 
 
 ACCOUNT_COMMANDS: dict[str, str] = {
@@ -104,9 +112,13 @@ _SYSTEM_SECRETS = re.compile(
 _PUBLIC = re.compile(r"\.pub$|known_hosts|/config$|authorized_keys|/environment$|\.old$|allowed_signers")
 _KEY_FOLDERS = (".ssh", ".gnupg/private-keys-v1.d", ".gnupg/secring.gpg")
 _TRACERS = frozenset({"gdb", "lldb", "strace", "ltrace", "perf", "bpftrace", "reptyr", "pyrasite", "py-spy"})
-_CREDENTIALS = (".aws/credentials", ".netrc", ".git-credentials", ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".npmrc", ".pypirc",
-                ".config/gcloud", ".azure", ".password-store", ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".bash_history",
-                ".zsh_history")  # fmt: skip
+
+
+_SECRET_COMMANDS = {
+    **dict.fromkeys(("gpg", "gpg2"), r"--export-secret-(?:sub)?keys"), "gcore": "", "gdb": r"\b(?:dump\s|generate-core-file|gcore)",
+    "getent": r"^(?:-\S+\s+)*g?shadow\b", "ps": r"^[a-z]*e[a-z]*(?:\s|$)",
+}  # fmt: skip
+"""Programs that show secrets without naming a file, with the arguments that make them do it."""
 
 
 def _is_secret(case: Case, path: str) -> bool:
@@ -125,36 +137,27 @@ def reads_secret(case: Case) -> str | None:
     for effect in case.effects:
         if effect.kind in ("read", "move") and any(_is_secret(case, path) for path in effect.paths):
             return show(effect.text)
-    if case.program in ("gpg", "gpg2") and re.search(r"--export-secret-(?:sub)?keys", case.words):
+    pattern = _SECRET_COMMANDS.get(case.program)
+    if pattern is not None and re.search(pattern, case.words):
         return case.invocation.shown
-    if case.program == "gcore" or (
-        case.program == "gdb" and re.search(r"\b(?:dump\s|generate-core-file|gcore)", case.words)
-    ):
-        return case.invocation.shown
-    if case.program in _TRACERS and any(OURSELVES in word for word in case.arguments):
-        return case.invocation.shown
-    if case.program == "ps" and re.match(r"^[a-z]*e[a-z]*(?:\s|$)", case.words):
-        return case.invocation.shown
-    return None
-
-
-def _holds_credentials(case: Case, path: str) -> bool:
-    """Whether a file or folder is, lies in, or is the folder of something in `_CREDENTIALS`."""
-    inside = (f"{path.rstrip('/')}/{posixpath.basename(place)}" for place in _CREDENTIALS if "/" in place)
-    return any(case.places.in_homes(each, *_CREDENTIALS) for each in (path, *inside))
+    traces = case.program in _TRACERS and any(OURSELVES in word for word in case.arguments)
+    return case.invocation.shown if traces else None
 
 
 def sends_secret(case: Case) -> str | None:
     """The environment, or files of credentials, handed to a program that talks to the network."""
-    if case.program not in SENDERS:
+    if case.program not in SENDERS or (case.program == "openssl" and "s_client" not in case.arguments):
         return None
-    if any(ENVIRONMENT in text for text in (*case.arguments, *case.invocation.stdin)):
+    texts = (*case.arguments, *case.invocation.stdin)
+    if any(ENVIRONMENT in text for text in texts):
         return "every environment variable"
+    if any(CREDENTIAL in text for text in texts):
+        return "a file of credentials"
     written = case.invocation.scene.files
     for effect in case.effects:
         if effect.kind != "read":
             continue
-        if any(_holds_credentials(case, path) for path in effect.paths):
+        if any(map(case.places.holds_credentials, effect.paths)):
             return show(effect.text)
         if "/proc/self/environ" in effect.paths or any(
             ENVIRONMENT in text for path in effect.paths for text in written.get(path, ())
@@ -185,7 +188,7 @@ def approves_itself(case: Case) -> str | None:
 def changes_lyma(case: Case) -> str | None:
     """Writes to Lyma's home or to its installed code, and taking it away."""
     for effect in case.effects:
-        if effect.kind in (*_CHANGES, "create") and any(
+        if effect.kind in (*_CHANGES, "create", "fill") and any(
             case.places.is_lyma(path) or _OWN_PACKAGE.search(path) or _PACKAGE.holding(path) is not None
             for path in effect.paths
         ):

@@ -67,7 +67,9 @@ DEVICE_COMMANDS: dict[str, tuple[str, str]] = {
     "btrfs": (r"^(?:device\s+(?:delete|remove)|check\s+--repair|subvolume\s+delete\s+/(?:\s|$))", ""), "tune2fs": (r"-O\s*\^|-U\s+clear", ""),
     "sg_format": ("", ""), "sg_sanitize": ("", ""), "flashrom": (r"(?:^|\s)-\w*[wE]|--(?:write|erase)", ""), "flash_erase": ("", ""),
     "flash_eraseall": ("", ""), "mtd_debug": (r"^erase", ""), "vgcfgrestore": ("", ""), "partx": (r"(?:^|\s)-\w*d|--delete", ""), "delpart": ("", ""),
-    "efibootmgr": (r"(?:^|\s)-\w*B|--delete-bootnum", ""), "mkfs": (r"/dev/", ""), "grub-install": (r"/dev/", ""), "ddrescue": (r"\s/dev/\S+\s+\S*$(?<=x)", ""),
+    "efibootmgr": (r"(?:^|\s)-\w*B|--delete-bootnum", ""), "mkfs": (r"/dev/", ""), "grub-install": (r"/dev/", ""), "pvcreate": (r"/dev/", ""), "vgcreate": (r"/dev/", ""),
+    "ntfsclone": (r"(?:^|\s)(?:-\w*[Or]\w*|--overwrite\S*|--restore-image)(?:\s|$)", ""), "xfs_repair": (r"(?:^|\s)-\w*L", ""), "sg_write_same": ("", ""),
+    "sg_unmap": ("", ""), "sg_write_buffer": ("", ""), "ddrescue": (r"\s/dev/\S+\s+\S*$(?<=x)", ""),
 }  # fmt: skip
 """A program with a pattern of arguments that destroy, and one of arguments that only look."""
 
@@ -214,8 +216,16 @@ GUARD_COMMANDS: dict[str, str] = {
 }  # fmt: skip
 
 
+_GUARD_SWITCH = re.compile(
+    r"^/sys/fs/selinux/(?:enforce|disable|load)$|^/sys/kernel/security/apparmor/\.(?:remove|replace)$"
+)
+
+
 def lowers_guard(case: Case) -> str | None:
     """Firewall, audit and mandatory access control switched off."""
+    for effect in case.effects:
+        if effect.kind in ("write", "append") and any(map(_GUARD_SWITCH.match, effect.paths)):
+            return show(effect.text)
     pattern = GUARD_COMMANDS.get(case.program)
     if pattern is None or asks_for_help(case):
         return None

@@ -38,8 +38,13 @@ def destroys_remote(case: Case) -> str | None:
     pattern = REMOTE_COMMANDS.get(case.program)
     if pattern is None or only_tries(case):
         return None
-    return case.invocation.shown if re.search(pattern, case.words) else None
+    given = (value for name in _ADDED_ARGUMENTS for value in case.invocation.environment.get(name, ()))
+    spellings = (case.words, *(f"{case.words} {value}" for value in given if case.program in ("terraform", "tofu")))
+    return case.invocation.shown if any(re.search(pattern, words) for words in spellings) else None
 
+
+_ADDED_ARGUMENTS = ("TF_CLI_ARGS", "TF_CLI_ARGS_apply")
+"""Variables whose value Terraform puts after what it is given."""
 
 _BUCKET_TOOLS: dict[str, str] = {
     "aws": r"\bs3\s+rm\b.*--recursive", "gsutil": r"\brm\b.*\s-\w*[ra]|\brm\s+-\w*[ra]", "gcloud": r"\bstorage\s+rm\b.*\s(?:-r|-R|--recursive)\b",
