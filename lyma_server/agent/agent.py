@@ -114,6 +114,7 @@ class Agent:
             bounds=bounds,
             tools=self._tools() if params.tools and refusal is None else (),
             refusal=refusal if params.tools else None,
+            in_project=refusal is None,
             router=self.router,
             workspace=workspace,
             person=person,

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @define
 class Ask:
-    """The parts of one turn. `refusal` says why there are no tools, where a person should know."""
+    """The parts of one turn. `refusal` says why there are no tools, where a person should know; `in_project` whether the
+    root is a folder to look around in.
+    """
 
     session: str
     turn: str
@@ -44,6 +46,7 @@ class Ask:
     bounds: Bounds
     tools: tuple[Tool, ...]
     refusal: str | None
+    in_project: bool
     router: ChatRouter
     workspace: Workspace
     person: Person

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
@@ -11,6 +12,7 @@ from lyma_server.agent.instructions import instructions, project_instructions
 from lyma_server.agent.lines import split_lines
 from lyma_server.agent.mentions import Mention, mentions
 from lyma_server.agent.ports import FileMissing
+from lyma_server.agent.repository import repository_state
 from lyma_server.errors import ToolError, UsageError
 from lyma_server.protocol.events import SentPart
 from lyma_server.protocol.messages import FileBlock, TextBlock
@@ -69,16 +71,33 @@ def prompt_text(prompt: object) -> str:
 
 
 async def gather(
-    params: AskParams, workspace: Workspace, bounds: Bounds, names: tuple[str, ...], *, has_tools: bool
+    params: AskParams, workspace: Workspace, bounds: Bounds, names: tuple[str, ...] | None, *, has_tools: bool
 ) -> Context:
-    """All of it. `names` are the files of instructions to look for, of which the first that exists is sent.
+    """All of it. `names` are the files of instructions to look for, of which the first that exists is sent; null says that
+    the root is no project, and then no repository is looked for either.
 
     Only in a prompt that is one string does `@path` name a file: blocks may hold what others wrote, a diff for example.
 
     Raises UsageError where a file that was asked for cannot be sent.
     """
     gathering = Gathering(workspace, bounds)
-    project = await _project(gathering, names)
+    state = asyncio.ensure_future(repository_state(bounds.root)) if names is not None else None
+    try:
+        project = await _project(gathering, names or ())
+        await _gather(gathering, params, state)
+    finally:
+        if state is not None:
+            state.cancel()
+    return Context(
+        instructions(bounds.root if has_tools else None, project),
+        Message("user", tuple(gathering.texts)),
+        tuple(gathering.sent),
+        tuple(gathering.notices),
+    )
+
+
+async def _gather(gathering: Gathering, params: AskParams, state: asyncio.Future[str] | None) -> None:
+    """What is named, what is shown, how the repository stands, and the prompt last."""
     for block in params.prompt if isinstance(params.prompt, tuple) else ():
         if isinstance(block, FileBlock):
             await _add_file_block(gathering, block)
@@ -87,14 +106,10 @@ async def gather(
         await _add_mention(gathering, mention)
     if params.context is not None:
         await _add_editor(gathering, params.context)
+    if state is not None and (told := await state):
+        gathering.add("git", f"<git>\n{told}\n</git>")
     if prompt or not gathering.texts:
         gathering.add("prompt", prompt)
-    return Context(
-        instructions(bounds.root if has_tools else None, project),
-        Message("user", tuple(gathering.texts)),
-        tuple(gathering.sent),
-        tuple(gathering.notices),
-    )
 
 
 async def _project(gathering: Gathering, names: tuple[str, ...]) -> str:

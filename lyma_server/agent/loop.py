@@ -57,7 +57,7 @@ def end(ask: Ask, stop: StopReason) -> None:
 
 async def _begin(ask: Ask) -> None:
     has_tools = bool(ask.tools)
-    names = () if ask.refusal else ask.settings.instructions
+    names = ask.settings.instructions if ask.in_project else None
     context = await gather(ask.params, ask.workspace, ask.bounds, names, has_tools=has_tools)
     ask.events.emit(TurnStarted(prompt=prompt_text(ask.params.prompt), sent=context.sent))
     for notice in (*((ask.refusal,) if ask.refusal else ()), *context.notices):

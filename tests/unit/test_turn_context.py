@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -189,3 +190,86 @@ async def test_a_prompt_of_10_mib(tmp_path: Path) -> None:
     prompt = "words and even more " * (10 * 1024 * 1024 // 20)
     assert (await desk.ask(prompt)).text == "Long."
     assert texts(desk) == [prompt]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "-q", "-b", "topic")
+    git(work, "config", "user.name", "A")
+    git(work, "config", "user.email", "a@b.c")
+    (work / "old name.txt").write_text("one\n" * 9)
+    (work / "kept.txt").write_text("x\n")
+    git(work, "add", ".")
+    git(work, "commit", "-q", "-m", "first")
+    return work
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True)
+
+
+async def told_of_git(tmp_path: Path, **params: object) -> str | None:
+    desk = Desk(tmp_path, answer("Yes."))
+    await desk.ask("Hello", **params)
+    found = [text for text in texts(desk) if text.startswith("<git>")]
+    assert bool(found) == ("git" in dict(sent(desk)))
+    return found[0] if found else None
+
+
+async def test_the_branch_and_what_has_changed_are_sent(tmp_path: Path, repository: Path) -> None:
+    git(repository, "mv", "old name.txt", "new name.txt")
+    (repository / "kept.txt").write_text("y\n")
+    (repository / "日本.txt").write_text("")
+    assert await told_of_git(tmp_path, tools=False) == (
+        "<git>\ntopic\n M kept.txt\nR  new name.txt <- old name.txt\n?? 日本.txt\n</git>"
+    )
+
+
+async def test_many_changes_are_counted(tmp_path: Path, repository: Path) -> None:
+    for number in range(60):
+        (repository / f"{number}.txt").write_text("")
+    told = await told_of_git(tmp_path)
+    assert told is not None
+    assert told.count("?? ") == 50
+    assert "and 10 more" in told
+
+
+async def test_a_repository_that_would_run_a_program_is_not_asked(tmp_path: Path, repository: Path) -> None:
+    marker = tmp_path / "ran"
+    (repository / ".gitattributes").write_text("*.txt filter=x\n")
+    git(repository, "config", "filter.x.clean", f"touch {marker}; cat")
+    (repository / "kept.txt").write_text("y\n")
+    assert await told_of_git(tmp_path) == "<git>\ntopic\n</git>"
+    assert not marker.exists()
+
+
+async def test_a_monitor_is_never_started(tmp_path: Path, repository: Path) -> None:
+    marker = tmp_path / "ran"
+    monitor = tmp_path / "monitor"
+    monitor.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    monitor.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", str(monitor))
+    assert await told_of_git(tmp_path) == "<git>\ntopic\n</git>"
+    assert not marker.exists()
+
+
+async def test_a_worktree_has_its_own_branch(tmp_path: Path, repository: Path) -> None:
+    repository.rename(tmp_path / "main")
+    git(tmp_path / "main", "worktree", "add", "-q", "-b", "side", str(repository))
+    assert await told_of_git(tmp_path) == "<git>\nside\n</git>"
+    git(tmp_path / "main", "config", "filter.x.clean", "cat")
+    (repository / "new.txt").write_text("")
+    assert await told_of_git(tmp_path) == "<git>\nside\n</git>"
+
+
+async def test_no_repository_is_not_told_of(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    assert await told_of_git(tmp_path) is None
+
+
+async def test_a_home_is_no_project(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(repository))
+    (repository / "AGENTS.md").write_text("Be loud.")
+    assert await told_of_git(tmp_path, tools=False) is None
