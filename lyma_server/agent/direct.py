@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, frozen
 
 from lyma_server.agent.calls import toolbox
+from lyma_server.agent.runs import Report, RunStopped
 from lyma_server.agent.tools.agents import describe
 from lyma_server.errors import UsageError
 from lyma_server.protocol.events import TurnStarted
@@ -14,7 +15,7 @@ from lyma_server.router.chat import Message, Text
 
 if TYPE_CHECKING:
     from lyma_server.agent.ask import Ask
-    from lyma_server.agent.runs import Report, Wanted
+    from lyma_server.agent.runs import Wanted
     from lyma_server.agent.turn import Turn
     from lyma_server.protocol.events import StopReason
     from lyma_server.protocol.messages import AskResult
@@ -35,7 +36,11 @@ class Doing:
         ask.events.emit(TurnStarted(prompt=f"Run the agent {self.wanted.hash}"))
         if ask.subagents is None:
             raise UsageError("Agents do not run here.")
-        self.report = await ask.subagents().run(self.wanted, toolbox(ask, CALL))
+        try:
+            self.report = await ask.subagents().run(self.wanted, toolbox(ask, CALL))
+        except RunStopped as stopped:
+            self.report = Report("", stopped.result)
+            raise
         ask.say(Message("user", (Text(f"I have run an agent. {describe(self.report)}"),)))
         return "cancelled" if self.report.result.status == "cancelled" else "end_turn"
 

@@ -85,11 +85,22 @@ async def run_agent(wanted: Wanted, factory: Factory, runs: RunsPort, box: Toolb
     try:
         result = await _until_ended(runs, RunRequest(wanted.hash, wanted.input, workspace, run_id), items)
         items.end(run_id, result)
+    except RunStopped as stopped:
+        box.charge(_usage_of(stopped.result))
+        raise
     finally:
         items.close()
     box.charge(_usage_of(result))
     made, left = await _make_changes(wanted, result.changes, box)
     return Report(bundle.name, result, made, left)
+
+
+class RunStopped(asyncio.CancelledError):
+    """The work was cancelled, and the run said how it ended."""
+
+    def __init__(self, result: RunResult) -> None:
+        super().__init__()
+        self.result = result
 
 
 async def _until_ended(runs: RunsPort, request: RunRequest, items: RunItems) -> RunResult:
@@ -102,6 +113,7 @@ async def _until_ended(runs: RunsPort, request: RunRequest, items: RunItems) -> 
         await asyncio.wait({running}, timeout=GRACE_S)
         if running.done() and not running.cancelled() and running.exception() is None:
             items.end(request.run_id, running.result())
+            raise RunStopped(running.result()) from None
         raise
 
 

@@ -12,6 +12,7 @@ from lyma_server.editor.client import Client
 from lyma_server.editor.engine import Build, Engine
 from lyma_server.editor.features import register
 from lyma_server.editor.features.documents import Documents
+from lyma_server.editor.questions import OpenQuestions
 from lyma_server.editor.rpc.conversion import strict_converter
 from lyma_server.editor.rpc.protocol import LymaProtocol
 from lyma_server.editor.turns import Turns
@@ -32,6 +33,7 @@ class LymaServer(LanguageServer):
         self.client = Client({})
         self.documents = Documents()
         self.turns = Turns()
+        self.questions = OpenQuestions()
         super().__init__(
             "lyma", __version__, TextDocumentSyncKind.Full, None, LymaProtocol, converter_factory=strict_converter
         )

@@ -68,10 +68,14 @@ class Factory:
         rows = (self._row(hash_, workspace) for hash_ in self.store.hashes())
         return tuple(sorted(rows, key=lambda row: (row.name, row.hash)))
 
+    def view(self, hash_: str) -> tuple[Bundle, Presentation]:
+        """An agent, and what a person is shown of it."""
+        bundle = self.store.load(hash_)
+        return bundle, present(bundle, self.approved_before(bundle.name), self.store.load)
+
     def question(self, hash_: str, workspace: Path, channel: Channel) -> Questioned:
         """Ask whether an agent may run in `workspace`; all of `presentation` must reach the person before the answer."""
-        bundle = self.store.load(hash_)
-        presentation = present(bundle, self.approved_before(bundle.name), self.store.load)
+        bundle, presentation = self.view(hash_)
         return Questioned(self.gate.ask(bundle, workspace, presentation.shown, channel), presentation)
 
     def answer(self, questioned: Questioned, hash_: str, nonce: str, *, approved: bool) -> Record:

@@ -341,5 +341,6 @@ async def test_a_direct_run_that_is_stopped_says_how_it_ended(tmp_path):
     await desk.runs.until_it_hangs()
     run.turn.cancel()
     result, report = await run.report()
-    assert (result.stop_reason, report) == ("cancelled", None)
+    assert (result.stop_reason, report.result.status) == ("cancelled", "cancelled")
+    assert result.usage.input_tokens == 100
     assert [item.status for item in desk.completed(RunItem)] == ["cancelled"]

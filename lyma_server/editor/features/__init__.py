@@ -31,6 +31,8 @@ METHODS: Final = {
     "workspace/executeCommand": "commands.execute",
     "window/workDoneProgress/cancel": "ask.cancel_progress",
     "lyma/ask": "ask.ask",
+    "lyma/approve": "approvals.approve",
+    "lyma/subagent": "agents.subagent",
     "lyma/models": "models.models",
     "lyma/sessions": "sessions.sessions",
     "lyma/status": "status.answer",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lsprotocol.types import WorkDoneProgressCancelParams
 
+    from lyma_server.agent.ports import Listener
     from lyma_server.agent.turn import Turn
     from lyma_server.compose import Core
     from lyma_server.editor.rpc.calls import Call
@@ -67,9 +68,20 @@ def begin(
 
     Raises ServerBusy, SessionBusy, SessionNotFound, DocumentOutOfSync or UsageError before anything begins.
     """
-    server.turns.check_room()
     check_versions(server, params.context)
+    workspace = EditorWorkspace(server, params.context)
+    plain = with_plain_positions(server, params)
     progress = Progress(server, params.work_done_token, create=create_progress)
+    return converse(
+        server, progress, lambda hear: core.start(plain, workspace, EditorPerson(server), hear), events=events
+    )
+
+
+def converse(
+    server: LymaServer, progress: Progress, start: Callable[[Listener], Turn], *, events: bool
+) -> Conversation:
+    """Start a turn with those who hear of it. Raises ServerBusy, and what `start` does."""
+    server.turns.check_room()
     token = progress.token
     stream = _stream(server) if events else None
     progress.begin()
@@ -79,9 +91,8 @@ def begin(
         if stream is not None:
             stream(event)
 
-    workspace = EditorWorkspace(server, params.context)
     try:
-        turn = core.start(with_plain_positions(server, params), workspace, EditorPerson(server), hear)
+        turn = start(hear)
     except BaseException:
         progress.end("refused")
         raise

@@ -79,5 +79,7 @@ def capabilities(server: LymaServer) -> dict[str, Json]:
         "codeActionProvider": {"codeActionKinds": ["quickfix.lyma", "refactor.rewrite.lyma"], "resolveProvider": True},
         "executeCommandProvider": {"commands": list(server.protocol.fm.commands), "workDoneProgress": True},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
-        "experimental": {"lyma": {"protocolVersion": PROTOCOL_VERSION, "events": {}}},
+        "experimental": {
+            "lyma": {"protocolVersion": PROTOCOL_VERSION, "events": {}, "approvals": {}, "diagnostics": {}}
+        },
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 
+from lyma_server.editor.features.ladder import ask_in_editor, choose
 from lyma_server.editor.features.transcript import show_text
 
 if TYPE_CHECKING:
@@ -35,23 +35,12 @@ class EditorPerson:
             if not await show_text(self._server, question.title, f"```\n{question.text}\n```\n"):
                 return None
             message = f"{question.title[:_LINE]}\nThe text is in the document that has just been opened."
-        chosen = await self._choose(types.MessageType.Warning, message, (YES, NO))
+        chosen = await choose(self._server, types.MessageType.Warning, message, (YES, NO))
         return {YES: True, NO: False}.get(chosen or "")
 
     async def approve(self, request: ApprovalRequest) -> ApprovalReply | None:
-        """Nobody is asked yet: approvals are given in a terminal."""
-        del request
-        return None
-
-    async def _choose(self, kind: types.MessageType, message: str, titles: tuple[str, ...]) -> str | None:
-        actions = [types.MessageActionItem(title=title) for title in titles]
-        params = types.ShowMessageRequestParams(type=kind, message=message, actions=actions)
-        try:
-            answer = await self._server.protocol.send_request_async("window/showMessageRequest", params)
-        except JsonRpcException:
-            return None
-        title = answer.get("title") if isinstance(answer, dict) else None
-        return title if isinstance(title, str) and title in titles else None
+        """Null where nobody answered, or where the agent could not be shown in full."""
+        return await ask_in_editor(self._server, request)
 
 
 def _fits(message: str) -> bool:
