@@ -98,6 +98,18 @@ class Folder:
             mode = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
+    def is_executable(self, name: str) -> bool:
+        """Whether its owner may execute a file."""
+        with _reporting():
+            return bool(os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode & stat.S_IXUSR)
+
+    def link_target(self, name: str) -> str:
+        """What a symbolic link holds. Code `not_regular` where it is none."""
+        try:
+            return os.readlink(name, dir_fd=self._descriptor)
+        except OSError as error:
+            raise Unfit("not_regular", "is neither a file, nor a folder, nor a link") from error
+
     def read(self, name: str, demands: Demands) -> bytes:
         """Read a whole file, once."""
         with _reporting():

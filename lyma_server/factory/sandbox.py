@@ -12,6 +12,7 @@ from attrs import frozen
 
 from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.channel import Channel
+from lyma_server.factory.lines import Lines
 from lyma_server.isolation.cell import FIRST_USER, SLOTS, CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_canary import prove_cells
 from lyma_server.isolation.cell_mounts import OURS
@@ -55,7 +56,8 @@ class Limits:
 class Launch:
     """What to start. `staged` is a folder of ours that becomes /in, in one that everybody may enter; null `limits` are the manifest's.
 
-    `program` is for a bundle of kind "exec": its words, by their paths inside; `tree` is a folder that becomes /tree.
+    `program` is for a bundle of another kind than "data": its words, by their paths inside; `tree` is a folder that becomes
+    /tree. With `lines`, it speaks by lines on stdin and stdout, too.
     """
 
     bundle: Bundle
@@ -63,6 +65,7 @@ class Launch:
     limits: Limits | None = None
     program: tuple[str, ...] | None = None
     tree: Path | None = None
+    lines: bool = False
 
 
 class Inside:
@@ -71,6 +74,10 @@ class Inside:
     def __init__(self, cell: Cell, channel: Channel) -> None:
         self.channel = channel
         self._cell = cell
+
+    def lines(self) -> Lines:
+        """Its stdin and stdout, where the launch asked for them; to be called once, right after the start."""
+        return Lines(self._cell.listen)
 
     async def wait(self) -> Ended:
         """Wait for its end; nothing of it is left then. Cancelling the wait leaves it running."""
@@ -110,7 +117,8 @@ class Sandbox:
         slot = min(self._slots)
         self._slots.discard(slot)
         try:
-            _hand_over(launch.staged, slot)
+            for folder in filter(None, (launch.staged, launch.tree)):
+                _hand_over(folder, slot)
             cell = await start_cell(_plan(self._bwrap, launch, slot))
         except BaseException as error:
             self._slots.add(slot)
@@ -154,6 +162,7 @@ def _plan(bwrap: Path, launch: Launch, slot: int) -> CellPlan:
         tree=launch.tree,
         module=RUNNER_MODULE,
         program=launch.program,
+        stdin=launch.lines,
     )
 
 

@@ -122,14 +122,16 @@ def copy_files(workspace: Path, place: Path, copying: Copying) -> Staged:
     if any(copying.reach.read):
         with Folder.open(workspace.resolve()) as root:
             copying.copy(root, place)
-    _open_to_readers(place)
+    open_to_readers(place)
     return Staged(place, copying.digests, copying.size, tuple(copying.left_out))
 
 
-def _open_to_readers(place: Path) -> None:
+def open_to_readers(place: Path) -> None:
     """Whoever the agent runs as can read, whatever the umask; `place` itself lets in whom the sandbox lets in."""
     for folder, inner, _ in os.walk(place):
         for name in inner:
+            if os.path.islink(os.path.join(folder, name)):  # noqa: PTH114, PTH118 - a link to a folder, of a tree
+                continue
             os.chmod(os.path.join(folder, name), 0o755)  # noqa: PTH101, PTH118, S103 - readable by all, inside a private folder
 
 
@@ -162,6 +164,11 @@ class PrivatePlace:
     @property
     def inside(self) -> Path:
         return self._folder / "in"
+
+    @property
+    def tree(self) -> Path:
+        """Where a program of the agent's own may be laid out; it is not there yet."""
+        return self._folder / "tree"
 
     def remove(self) -> None:
         """Remove it with all that is in it. Idempotent."""

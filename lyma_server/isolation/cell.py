@@ -66,6 +66,7 @@ class CellPlan:
     tree: Path | None = None
     module: str = ""
     program: tuple[str, ...] | None = None
+    stdin: bool = False
 
 
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cells")
@@ -80,7 +81,7 @@ async def start_cell(plan: CellPlan) -> Cell:
         unless_started.callback(os.close, info)
         stack.callback(os.close, told)
         words, descriptors = _prepare(plan, theirs.fileno(), told, stack)
-        process = await _launched(words, (*descriptors, theirs.fileno(), told))
+        process = await _launched(words, (*descriptors, theirs.fileno(), told), stdin=plan.stdin)
         unless_started.pop_all()
     cell = Cell(process, ours)
     try:
@@ -92,9 +93,9 @@ async def start_cell(plan: CellPlan) -> Cell:
     return cell
 
 
-async def _launched(words: list[str], descriptors: tuple[int, ...]) -> Process:
+async def _launched(words: list[str], descriptors: tuple[int, ...], *, stdin: bool) -> Process:
     """Start it in the thread that lasts. A start that nobody waits for any more is undone."""
-    starting = asyncio.get_running_loop().run_in_executor(_starter, lambda: _launch(words, descriptors))
+    starting = asyncio.get_running_loop().run_in_executor(_starter, lambda: _launch(words, descriptors, stdin=stdin))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -104,8 +105,8 @@ async def _launched(words: list[str], descriptors: tuple[int, ...]) -> Process:
         raise
 
 
-def _launch(words: list[str], descriptors: tuple[int, ...]) -> Process:
-    return launch(words, env=ENVIRONMENT, cwd="/", stdin_pipe=False, pass_fds=descriptors, tether=False)
+def _launch(words: list[str], descriptors: tuple[int, ...], *, stdin: bool) -> Process:
+    return launch(words, env=ENVIRONMENT, cwd="/", stdin_pipe=stdin, pass_fds=descriptors, tether=False)
 
 
 def _prepare(plan: CellPlan, channel: int, info: int, stack: ExitStack) -> tuple[list[str], tuple[int, ...]]:

@@ -15,6 +15,7 @@ from lyma_server.isolation.launch import HelperFailed, Process, close_pipes, col
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
 OUTPUT_LIMIT: Final = 1 << 20
 """Bytes on stdout and stderr together; whoever says more is ended."""
@@ -56,6 +57,7 @@ class Cell:
         self._reason: Reason | None = None
         self._output = bytearray()
         self._said = 0
+        self._hear: Callable[[bytes], None] | None = None
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
@@ -78,6 +80,14 @@ class Cell:
                 self._first = os.pidfd_open(json.loads(told)["child-pid"])
         finally:
             os.close(info)
+
+    def listen(self, hear: Callable[[bytes], None]) -> int | None:
+        """Hand what the program says on stdout to `hear`, in pieces, the last one empty; how much there is, is up to that.
+
+        The descriptor of its stdin, where the plan asked for one.
+        """
+        self._hear = hear
+        return self._process.stdin.fileno() if self._process.stdin is not None else None
 
     async def wait(self) -> Ended:
         """Wait until nothing of it is left. Cancelling the wait leaves it running."""
@@ -150,6 +160,9 @@ class Cell:
             return
         if not chunk:
             self._loop.remove_reader(descriptor)
+        if self._hear is not None and self._process.stdout and descriptor == self._process.stdout.fileno():
+            self._hear(chunk)
+            return
         self._said += len(chunk)
         self._output += chunk
         del self._output[:-KEPT_OUTPUT]
