@@ -1,0 +1,351 @@
+// The page of the chat view. It draws events and sends back what the person does; every text goes in as text.
+import type { Item } from "../protocol.gen";
+import { Blocks } from "./blocks";
+import { cardText, cardTitle, routeNote, sentNote, stopNote, usageNote } from "./cards";
+import { inert, oneLine } from "./inert";
+import { type Node as MarkdownNode, render } from "./markdown";
+import type { Action, FromPage, PageEvent, PageState, ToPage } from "./messages";
+
+declare function acquireVsCodeApi(): {
+  postMessage(message: FromPage): void;
+  setState(state: Saved): void;
+  getState(): Saved | undefined;
+};
+
+interface Saved {
+  readonly session: string;
+  readonly draft: string;
+}
+
+/** The most characters of a card's body; more of it is in the session. */
+const CARD_LIMIT = 50_000;
+const ACTIONS: Readonly<Record<Action, string>> = { addKey: "Add Key", showLog: "Show Log" };
+
+const api = acquireVsCodeApi();
+const byId = (id: string) => document.getElementById(id) ?? document.body;
+const log = byId("log");
+const statusLine = byId("status");
+const prompt = byId("prompt") as HTMLTextAreaElement;
+const stop = byId("stop") as HTMLButtonElement;
+const send = byId("send") as HTMLButtonElement;
+let state: PageState = { status: "idle", showThinking: false, session: "" };
+
+function element(tag: string, className = "", text = ""): HTMLElement {
+  const made = document.createElement(tag);
+  if (className !== "") made.className = className;
+  if (text !== "") made.textContent = text;
+  return made;
+}
+
+function grow(node: MarkdownNode): Node {
+  if (typeof node === "string") return document.createTextNode(node);
+  const made = document.createElement(node.tag);
+  for (const [name, value] of Object.entries(node.attributes)) made.setAttribute(name, value);
+  made.append(...node.children.map(grow));
+  return made;
+}
+
+/** An item whose text is still coming. Nothing is drawn but once a frame. */
+class Growing {
+  private readonly blocks = new Blocks();
+  private readonly done: string[] = [];
+  private readonly tail = element("div", "block");
+  private raw = "";
+  private hidden: HTMLElement | undefined;
+
+  constructor(private readonly root: HTMLElement) {
+    root.append(this.tail);
+  }
+
+  push(text: string): void {
+    this.raw += text;
+    this.done.push(...this.blocks.push(text));
+    schedule(this);
+  }
+
+  /** Draw some of what is complete, then what may still grow. True: there is more to draw. */
+  draw(until: number): boolean {
+    while (this.done.length > 0 && performance.now() < until) {
+      const block = element("div", "block");
+      block.append(...render(this.done.shift() ?? "").map(grow));
+      this.tail.before(block);
+    }
+    if (this.done.length > 0) return true;
+    this.tail.replaceChildren(...render(this.blocks.open).map(grow));
+    if (this.blocks.hidden > 0) {
+      this.hidden ??= this.root.appendChild(element("p", "note"));
+      this.hidden.textContent = `${this.blocks.hidden.toLocaleString("en")} more characters are not shown.`;
+    }
+    return false;
+  }
+
+  /** Whether the text is what has been drawn already. */
+  is(text: string): boolean {
+    return this.raw === text;
+  }
+}
+
+/** A card whose body is plain text that may still grow. */
+class Plain {
+  private length = 0;
+  private waiting = "";
+
+  constructor(private readonly body: HTMLElement) {}
+
+  push(text: string): void {
+    this.waiting += text.slice(0, Math.max(0, CARD_LIMIT - this.length));
+    this.length += text.length;
+    schedule(this);
+  }
+
+  draw(): boolean {
+    this.body.append(inert(this.waiting));
+    this.waiting = "";
+    return false;
+  }
+
+  is(): boolean {
+    return false;
+  }
+}
+
+type Drawn = Growing | Plain;
+
+const due = new Set<Drawn>();
+let frame = 0;
+
+function schedule(drawn: Drawn): void {
+  due.add(drawn);
+  if (frame === 0) frame = requestAnimationFrame(drawAll);
+}
+
+function drawAll(): void {
+  frame = 0;
+  const follow = isAtEnd();
+  const until = performance.now() + 12;
+  for (const drawn of due) if (!drawn.draw(until)) due.delete(drawn);
+  if (due.size > 0) frame = requestAnimationFrame(drawAll);
+  if (follow) log.scrollTop = log.scrollHeight;
+}
+
+function isAtEnd(): boolean {
+  return log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+}
+
+const turns = new Map<string, HTMLElement>();
+const items = new Map<string, { root: HTMLElement; drawn: Drawn }>();
+
+function turnOf(event: PageEvent): HTMLElement {
+  const key = `${event.session} ${event.turn}`;
+  let turn = turns.get(key);
+  if (turn === undefined) {
+    turn = log.appendChild(element("section", "turn"));
+    turns.set(key, turn);
+    for (const [old, section] of turns) {
+      if (turns.size <= 60) break;
+      section.remove();
+      turns.delete(old);
+    }
+  }
+  return turn;
+}
+
+function itemKey(event: PageEvent, item: string): string {
+  return `${event.session} ${event.turn} ${item}`;
+}
+
+function start(event: PageEvent, item: Item): { root: HTMLElement; drawn: Drawn } {
+  const made = item.kind === "text" ? startText() : startCard(item);
+  items.set(itemKey(event, item.id), made);
+  turnOf(event).append(made.root);
+  return made;
+}
+
+function startText(): { root: HTMLElement; drawn: Drawn } {
+  const root = element("div", "answer");
+  return { root, drawn: new Growing(root) };
+}
+
+function startCard(item: Item): { root: HTMLDetailsElement; drawn: Drawn } {
+  const root = element("details", `card ${item.kind}`) as HTMLDetailsElement;
+  root.open = item.kind === "edit" || item.kind === "run" || (item.kind === "thinking" && state.showThinking);
+  root.append(element("summary", "", cardTitle(item)));
+  if (item.kind === "edit") root.append(openButton(item.uri, item.path));
+  const body = root.appendChild(element("pre"));
+  return { root, drawn: new Plain(body) };
+}
+
+function openButton(uri: string, path: string): HTMLElement {
+  const button = element("button", "small", "Open") as HTMLButtonElement;
+  button.type = "button";
+  button.setAttribute("aria-label", `Open ${oneLine(path)}`);
+  button.addEventListener("click", () => {
+    api.postMessage({ type: "open", uri });
+  });
+  return button;
+}
+
+/** The item, whole: it stands over its deltas. */
+function complete(event: PageEvent, item: Item): void {
+  const key = itemKey(event, item.id);
+  const before = items.get(key);
+  items.delete(key);
+  if (item.kind !== "text") {
+    place(event, wholeCard(item), before?.root);
+  } else if (before?.drawn.is(item.text) !== true && (before !== undefined || item.text !== "")) {
+    const made = startText();
+    made.drawn.push(item.text);
+    place(event, made.root, before?.root);
+  }
+}
+
+function wholeCard(item: Item): HTMLElement {
+  const { root } = startCard(item);
+  const text = cardText(item);
+  const hidden = text.length - CARD_LIMIT;
+  const body = root.querySelector("pre");
+  if (text === "") body?.remove();
+  body?.append(...(item.kind === "edit" ? diffLines(text) : [inert(text.slice(0, CARD_LIMIT))]));
+  if (hidden > 0) root.append(element("p", "note", `${hidden} more characters are not shown.`));
+  if (item.kind === "tool_result" && item.isError) root.classList.add("failed");
+  return root;
+}
+
+function place(event: PageEvent, root: HTMLElement, before: HTMLElement | undefined): void {
+  if (before === undefined) turnOf(event).append(root);
+  else before.replaceWith(root);
+}
+
+const DIFF_CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "place" };
+
+function diffLines(diff: string): HTMLElement[] {
+  return diff
+    .slice(0, CARD_LIMIT)
+    .split("\n")
+    .map((line) => element("span", `line ${DIFF_CLASSES[line.charAt(0)] ?? ""}`, `${inert(line)}\n`));
+}
+
+function note(event: PageEvent, text: string, className = "note"): HTMLElement {
+  return turnOf(event).appendChild(element("p", className, text));
+}
+
+type Drawers = { readonly [T in PageEvent["type"]]?: (event: Extract<PageEvent, { type: T }>) => void };
+
+/** One row an event; what this version does not know is not drawn. */
+const DRAWERS: Drawers = {
+  "turn.started": (event) => {
+    const asked = turnOf(event).appendChild(element("div", "prompt"));
+    asked.append(element("span", "unseen", "You: "), inert(event.prompt.slice(0, CARD_LIMIT)));
+    if (event.sent.length > 0) note(event, `Sent along: ${event.sent.map(sentNote).join(", ")}`);
+  },
+  "item.started": (event) => start(event, event.item),
+  "item.delta": (event) => items.get(itemKey(event, event.item))?.drawn.push(event.text),
+  "item.completed": (event) => {
+    complete(event, event.item);
+  },
+  "item.discarded": (event) => {
+    discard(itemKey(event, event.item), event.reason);
+  },
+  route: (event) => note(event, routeNote(event), `note route${event.class === "ok" ? "" : " passed"}`),
+  "approval.requested": (event) => note(event, `Waiting for your approval: ${oneLine(event.title)}`, "note waiting"),
+  "approval.resolved": (event) => note(event, `${oneLine(event.hash, 20)} was ${event.state}.`),
+  notice: (event) => note(event, inert(event.text), `note ${event.level}`),
+  "turn.completed": (event) =>
+    note(event, `${stopNote(event.stopReason)} ${usageNote(event.usage)}`.trim(), "note end"),
+  failed: showFailure,
+};
+
+function show(event: PageEvent): void {
+  (DRAWERS[event.type] as ((event: PageEvent) => void) | undefined)?.(event);
+}
+
+function discard(key: string, reason: string): void {
+  const item = items.get(key);
+  items.delete(key);
+  item?.root.classList.add("discarded");
+  item?.root.append(element("p", "note", `This part is void: ${oneLine(reason)}`));
+}
+
+function showFailure(event: PageEvent & { type: "failed" }): void {
+  const box = turnOf(event).appendChild(element("div", "failure"));
+  box.setAttribute("role", "alert");
+  box.append(element("p", "", inert(event.message)));
+  if (event.hint !== "") box.append(element("p", "note", event.hint));
+  const { action } = event;
+  if (action === undefined) return;
+  const button = box.appendChild(element("button", "small", ACTIONS[action])) as HTMLButtonElement;
+  button.type = "button";
+  button.addEventListener("click", () => {
+    api.postMessage({ type: "action", action });
+  });
+}
+
+const STATUS: Readonly<Record<PageState["status"], string>> = {
+  idle: "",
+  starting: "Asking…",
+  answering: "Answering…",
+};
+
+function showState(fresh: PageState): void {
+  const was = state.status;
+  state = fresh;
+  statusLine.textContent = was !== "idle" && fresh.status === "idle" ? "Done." : STATUS[fresh.status];
+  stop.hidden = fresh.status === "idle";
+  send.disabled = fresh.status !== "idle";
+  log.setAttribute("aria-busy", String(fresh.status !== "idle"));
+  save();
+}
+
+function save(): void {
+  api.setState({ session: state.session, draft: prompt.value });
+}
+
+function showAll(events: readonly PageEvent[]): void {
+  const follow = isAtEnd();
+  events.forEach(show);
+  if (follow) log.scrollTop = log.scrollHeight;
+}
+
+function reset(): void {
+  turns.clear();
+  items.clear();
+  due.clear();
+  log.replaceChildren();
+}
+
+window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
+  if (data.type === "reset") reset();
+  if (data.type === "reset" || data.type === "state") showState(data.state);
+  if (data.type === "reset" || data.type === "events") showAll(data.events);
+  if (data.type === "focus") prompt.focus();
+});
+
+function submit(): void {
+  if (send.disabled || prompt.value.trim() === "") return;
+  api.postMessage({ type: "ask", prompt: prompt.value });
+  prompt.value = "";
+  save();
+}
+
+byId("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  submit();
+});
+prompt.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    submit();
+  }
+});
+prompt.addEventListener("input", save);
+const stopTurn = () => {
+  api.postMessage({ type: "stop" });
+};
+stop.addEventListener("click", stopTurn);
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !stop.hidden) stopTurn();
+});
+
+const saved = api.getState();
+prompt.value = saved?.draft ?? "";
+api.postMessage({ type: "ready", session: saved?.session ?? "" });
