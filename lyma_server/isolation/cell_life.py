@@ -36,7 +36,8 @@ SIGNALLED: Final = 128
 class Ended:
     """How a cell ended: the `status` of its program, and the end of what that said.
 
-    The reason "ended" is for a status below 128, "signal" for what something inside or the kernel did to it.
+    "ended" is by itself, "signal" what something inside or the kernel did to it, "cpu" its time, "output" that it said
+    more than it may, "stopped" that it was told to.
     """
 
     status: int
@@ -190,7 +191,7 @@ class Cell:
 def _reason(status: int) -> Reason:
     if status == SIGNALLED + signal.SIGXCPU:
         return "cpu"
-    return "ended" if 0 <= status < SIGNALLED else "signal"
+    return "signal" if SIGNALLED < status <= SIGNALLED + signal.NSIG or status < 0 else "ended"
 
 
 def _resolve(ready: asyncio.Future[None]) -> None:

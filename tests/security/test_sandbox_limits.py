@@ -1,0 +1,100 @@
+"""What there is only so much of: an evil agent takes all it can get, and the kernel gives it no more than its manifest says.
+
+Each has a control: without the limit it gets more.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.security.evil import SANDBOXED, attack, order, untouched, who
+
+pytestmark = SANDBOXED
+
+SMALL = {"memory_mb": 48, "scratch_mb": 4, "processes": 1}
+MUCH = 50_000_000
+PROCESSES = 4
+BOMB = 40
+
+TAKING = order("memory", "shared memory", "disk", limits=SMALL, facts={"bytes": MUCH})
+TAKING_MORE = order("memory", "shared memory", "disk", limits=SMALL, facts={"bytes": MUCH}, weak=("memory", "disk"))
+BOMBS = order("fork bomb", "thread bomb", limits={"processes": PROCESSES})
+FREE_BOMBS = order("fork bomb", "thread bomb", limits={"processes": PROCESSES}, weak=("processes",))
+LONE_BOMBS = order("fork bomb", "thread bomb")
+GRANDCHILD = order("setsid", limits={"processes": PROCESSES})
+ORPHAN = order("setsid", limits={"processes": PROCESSES}, weak=("own pid",))
+FLOOD, FREE_FLOOD = order("flooding"), order("flooding", weak=("output",))
+STUBBORN = order("sleeping", wall_s=1, grace_s=0.2)
+SPARED = order("sleeping", wall_s=1, grace_s=0.2, weak=("kill",))
+CPU = {"limits": {"cpu_s": 1}}
+COMPUTING = order("plainly computing", **CPU)
+IGNORING = order("computing", **CPU)
+UNLIMITED = order("plainly computing", **CPU, weak=("cpu",), wall_s=4, grace_s=0)
+QUICK = (TAKING, TAKING_MORE, BOMBS, FREE_BOMBS, LONE_BOMBS, GRANDCHILD, ORPHAN, FLOOD, FREE_FLOOD, STUBBORN)
+SLOW = (COMPUTING, IGNORING, UNLIMITED, SPARED)
+
+
+@who
+@pytest.mark.parametrize(("deed", "most"), [("memory", 0), ("shared memory", 0), ("disk", 4 << 20)])
+def test_memory_and_disk_are_bounded(who, deed, most):
+    outcome = attack(who, TAKING, QUICK)
+    untouched(outcome)
+    assert (outcome["said"][deed]["did"] or 0) <= most
+    more = attack(who, TAKING_MORE, QUICK)
+    assert more["said"][deed]["did"] >= MUCH, "the control"
+
+
+@who
+@pytest.mark.parametrize("bomb", ["fork bomb", "thread bomb"])
+def test_processes_and_threads_are_counted_together(who, bomb):
+    outcome = attack(who, BOMBS, QUICK)
+    untouched(outcome)
+    assert 1 <= outcome["said"][bomb]["did"] < PROCESSES
+    assert attack(who, LONE_BOMBS, QUICK)["said"][bomb]["did"] is None
+    assert attack(who, FREE_BOMBS, QUICK)["said"][bomb]["did"] == BOMB, "the control"
+
+
+@who
+def test_nothing_survives_in_a_session_of_its_own(who):
+    outcome = attack(who, GRANDCHILD, QUICK)
+    assert outcome["said"]["setsid"]["did"] == "left"
+    untouched(outcome)
+    assert attack(who, ORPHAN, QUICK)["left"] == 1, "the control: without a PID namespace it lives on"
+
+
+@who
+def test_who_says_too_much_is_ended(who):
+    outcome = attack(who, FLOOD, QUICK)
+    untouched(outcome)
+    assert (outcome["said"], outcome["reason"]) == (None, "output")
+    assert re.fullmatch("x+", outcome["output"])
+    assert attack(who, FREE_FLOOD, QUICK)["said"]["flooding"]["did"], "the control"
+
+
+@who
+def test_who_ignores_every_signal_is_ended_at_once(who):
+    outcome = attack(who, STUBBORN, QUICK)
+    untouched(outcome)
+    assert (outcome["fault"], outcome["reason"]) == ("time is up", "stopped")
+    assert outcome["stopped_s"] < 3
+
+
+@pytest.mark.full
+@who
+def test_asking_by_a_signal_would_not_end_it(who):
+    """The control: only when the kernel's patience with bubblewrap ends, it goes."""
+    assert attack(who, SPARED, SLOW)["stopped_s"] > 5
+
+
+@pytest.mark.full
+@who
+def test_processor_time_is_bounded(who):
+    outcome = attack(who, COMPUTING, SLOW)
+    untouched(outcome)
+    assert (outcome["said"], outcome["reason"]) == (None, "cpu")
+    ignoring = attack(who, IGNORING, SLOW)
+    untouched(ignoring)
+    assert (ignoring["said"], ignoring["reason"]) == (None, "signal")
+    assert attack(who, UNLIMITED, SLOW)["fault"] == "time is up", "the control: it would have gone on"
