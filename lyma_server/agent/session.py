@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TITLE_LENGTH = 72
 DAY_S = 86_400
+LARGEST_JUMP_S = 3600
+"""A clock that went so much further than the time that has passed says nothing of how old a session is."""
 DROPPED_BY_FORK = (b'{"type":"session"', b'{"type":"edit"', b'{"type":"dropped"', b'{"type":"undone"')
 
 
@@ -37,6 +39,7 @@ class SessionStore:
         self.keep_days = keep_days
         self._active: dict[str, str] = {}
         self._pruned = False
+        self._began = (time.time(), time.monotonic())
 
     def list(self) -> tuple[SessionInfo, ...]:
         """All of them, the latest first. A file that cannot be read is left out."""
@@ -58,10 +61,14 @@ class SessionStore:
         return log
 
     def end(self, log: SessionLog) -> None:
-        """Close what `begin` opened. The first time in a process, also remove sessions that are too old."""
+        """Close what `begin` opened. The first time in a process, also remove sessions that are too old, unless the clock
+        jumped meanwhile: then all of them may seem so.
+        """
         self._active.pop(log.session, None)
         log.close()
-        if not self._pruned:
+        wall, steady = self._began
+        jumped = abs((time.time() - wall) - (time.monotonic() - steady)) > LARGEST_JUMP_S
+        if not self._pruned and not jumped:
             self._pruned = True
             self.prune()
 

@@ -224,6 +224,18 @@ def test_the_first_end_in_a_process_prunes(tmp_path: Path) -> None:
     assert not (tmp_path / f"{session}.jsonl").exists()
 
 
+@pytest.mark.parametrize("days", [400, -400])
+def test_a_clock_that_jumped_makes_no_session_old(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    first = one_turn(SessionStore(store.folder))
+    now = time.time
+    log = begin(store)
+    monkeypatch.setattr(time, "time", lambda: now() + days * DAY_S)
+    store.end(log)
+    assert {info.session for info in store.list()} == {first, log.session}
+
+
 def test_a_full_disk_costs_the_record_and_says_so_once(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     log = begin(store)
     before = log.path.read_bytes()
