@@ -21,12 +21,25 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import attrs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = (sys.executable, "-m", "tests.editors.fake_server")
 PATIENCE_S = 20.0
+
+
+UNANSWERED = object()
+"""What a client does that keeps a request of the server's open."""
+
+
+@attrs.frozen
+class Refusal:
+    """What a client answers by an error."""
+
+    code: int = -32601
 
 
 def frame(message: Any) -> bytes:
@@ -155,8 +168,11 @@ class RawClient:
                 self.messages.append(message)
                 self._arrived.notify_all()
             if "id" in message and message.get("method") in self.answers:
-                result = self.answers[message["method"]](message["params"])
-                self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+                outcome = self.answers[message["method"]](message["params"])
+                refused = isinstance(outcome, Refusal)
+                reply = {"error": {"code": outcome.code, "message": "no"}} if refused else {"result": outcome}
+                if outcome is not UNANSWERED:
+                    self.send({"jsonrpc": "2.0", "id": message["id"], **reply})
         with self._arrived:
             self._ended = True
             self._arrived.notify_all()
