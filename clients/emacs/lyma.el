@@ -80,10 +80,9 @@ With REPLACE, it takes the place of all that ITEM shows."
         (goto-char (if place (cdr place) (point-max)))
         (when (and place replace) (delete-region (car place) (cdr place)))
         (unless (or place (bobp)) (insert "\n\n"))
-        (let ((start (if place (car place) (copy-marker (point)))))
+        (let ((start (if place (marker-position (car place)) (point))))
           (insert-before-markers text)
-          (when item (puthash item (cons start (copy-marker (point))) lyma--items))
-          (unless place (set-marker start (- (point) (length text))))))
+          (when item (puthash item (cons (copy-marker start) (copy-marker (point))) lyma--items))))
       (dolist (window following)
         (set-window-point window (point-max))))))
 

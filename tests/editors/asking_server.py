@@ -74,6 +74,8 @@ def ask(params: dict[str, Any]) -> dict[str, Any]:
     turn = Turn()
     turn.tell("turn.started", prompt=params["prompt"], sent=[])
     text = turn.run(params["prompt"])
+    turn.tell("item.started", item={"kind": "text", "id": "i-1", "text": ""})
+    turn.tell("item.delta", item="i-1", text=text)
     turn.tell("item.completed", item={"kind": "text", "id": "i-1", "text": text})
     turn.tell("turn.completed", stopReason="end_turn", usage=USAGE)
     done = {"stopReason": "end_turn", "text": text, "edits": [], "usage": USAGE, "route": []}
