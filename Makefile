@@ -7,7 +7,7 @@ DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
-.PHONY: demo test test-all lint bench live lock protocol clean
+.PHONY: demo test test-all lint sabotage bench live lock protocol clean
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -48,6 +48,10 @@ lint: $(VENV)/.development  ## style, types, layers, spelling
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+
+sabotage: $(VENV)/.development  ## break every promise of safety in a copy, and see that a test notices
+	$(BIN)/lyma embedded install
+	$(BIN)/python -m tests.sabotage.run $(PROMISES)
 
 bench: $(VENV)/.development  ## ratios against bare Python, bare pygls, the bare SDK and LiteLLM's Router, measured side by side
 	@$(MAKE) --no-print-directory $(BENCH_VENV)/.created || echo "LiteLLM cannot be had here, so the comparison with it is left out"
