@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
+PACKAGE_VENV ?= .venv-package
 BIN := $(VENV)/bin
 DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
-.PHONY: demo test test-all lint sabotage bench live lock protocol clean
+.PHONY: demo test test-all lint sabotage package bench live lock protocol clean
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -57,6 +58,11 @@ bench: $(VENV)/.development  ## ratios against bare Python, bare pygls, the bare
 	@$(MAKE) --no-print-directory $(BENCH_VENV)/.created || echo "LiteLLM cannot be had here, so the comparison with it is left out"
 	$(BIN)/python bench/run.py $(BENCHMARKS)
 
+package:  ## build wheel and sdist, and try what they install
+	$(PYTHON) -m venv $(PACKAGE_VENV)
+	$(PACKAGE_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/package.txt
+	$(PACKAGE_VENV)/bin/python -m tests.package.check
+
 $(BENCH_VENV)/.created: requirements/bench.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
@@ -72,6 +78,7 @@ lock:  ## renew the lock files (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --group lint pyproject.toml -o requirements/development.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group bench -o requirements/bench.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group package -o requirements/package.txt
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(PACKAGE_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
