@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
+import lyma_server
 from lyma_server.isolation.guard import ExecRequest, Guard, Refusal
 
 CHILD = """
@@ -25,7 +26,7 @@ os.close(listener)
 channel.close()
 os.execvp(sys.argv[3], sys.argv[3:])
 """
-ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(lyma_server.__file__).parent
 PYTHON = "/usr/bin/python3"
 """That of the system: ours may lie where a plain user may not go, as may this checkout, so the parts needed are copied."""
 
@@ -38,9 +39,9 @@ def readable_by_all():
     with tempfile.TemporaryDirectory(prefix="lyma-guarded-", dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
         for part in PARTS:
-            copy = Path(folder, "lyma_server", part)
+            copy = Path(folder, PACKAGE.name, part)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / "lyma_server" / part, copy)
+            shutil.copy(PACKAGE / part, copy)
         yield folder
 
 
