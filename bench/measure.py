@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
 
@@ -12,19 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+Unit: TypeAlias = Literal["times", "ms more", "ms", "MiB"]
+SAID = {"times": "{:.2f} x", "ms more": "{:+.2f} ms", "ms": "{:.0f} ms", "MiB": "{:.0f} MiB"}
+
+
 @frozen(kw_only=True)
 class Figure:
     """One compared figure. Times are medians in milliseconds; `value` is the median over the pairs of their ratio, or of
-    how many milliseconds ours takes more, by `unit`.
+    how many milliseconds ours takes more, by `unit`. Where nothing is compared there are no times, and `value` has the unit.
     """
 
     name: str
-    ours_ms: float
-    theirs_ms: float
+    ours_ms: float | None
+    theirs_ms: float | None
     value: float
     target: float
     runs: int
-    unit: Literal["times", "ms more"] = "times"
+    unit: Unit = "times"
 
     @property
     def holds(self) -> bool:
@@ -61,7 +65,7 @@ def figure(
     pairs: Sequence[tuple[float, float]],
     *,
     target: float,
-    unit: Literal["times", "ms more"] = "times",
+    unit: Unit = "times",
     runs: int | None = None,
 ) -> Figure:
     """The figure of pairs (ours, theirs), each measured side by side. `runs`: where a pair stands for more than one."""
@@ -85,11 +89,20 @@ def table(figures: Sequence[Figure]) -> str:
     ]
     lines += [
         f"| {f.name} | {_said(f.value, f.unit)} | {_said(f.target, f.unit)} | {'yes' if f.holds else 'no'} "
-        f"| {f.ours_ms:.2f} | {f.theirs_ms:.2f} | {f.runs} |"
+        f"| {_time(f.ours_ms)} | {_time(f.theirs_ms)} | {f.runs} |"
         for f in figures
     ]
     return "\n".join(lines)
 
 
-def _said(value: float, unit: str) -> str:
-    return f"{value:.2f} x" if unit == "times" else f"{value:+.2f} ms"
+def bound(name: str, value: float, *, target: float, unit: Unit) -> Figure:
+    """A figure that stands for itself and is compared with its target only."""
+    return Figure(name=name, ours_ms=None, theirs_ms=None, value=value, target=target, runs=1, unit=unit)
+
+
+def _said(value: float, unit: Unit) -> str:
+    return SAID[unit].format(value)
+
+
+def _time(milliseconds: float | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds:.2f}"

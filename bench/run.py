@@ -18,7 +18,7 @@ from attrs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import commands, measure, startup, verdicts
+from bench import commands, measure, sessions, startup, verdicts
 from bench.router import contest
 
 BENCHMARKS = {
@@ -26,6 +26,7 @@ BENCHMARKS = {
     "router": contest.report,
     "verdicts": verdicts.report,
     "commands": commands.report,
+    "sessions": sessions.report,
 }
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

@@ -22,12 +22,18 @@ def replayed(session: str, data: bytes, *, under_way: bool) -> Iterator[Event]:
     """
     from lyma_server.protocol.convert import structure
 
+    for event in replayed_json(session, data, under_way=under_way):
+        yield structure(Event, event)
+
+
+def replayed_json(session: str, data: bytes, *, under_way: bool) -> Iterator[Json]:
+    """The same as they are on the wire. They are kept in that form, so that a long session is told at once."""
+    from lyma_server.protocol.convert import unstructure
+
     for turn, bodies in _turns(data).items():
-        for seq, body in enumerate(bodies, 1):
-            yield structure(Event, {**body, "session": session, "turn": turn, "seq": seq, "replay": True})
-        unfinished = [] if under_way else _endings(bodies)
-        for seq, ending in enumerate(unfinished, len(bodies) + 1):
-            yield Event(session=session, turn=turn, seq=seq, body=ending, replay=True)
+        unfinished = [] if under_way else [unstructure(ending) for ending in _endings(bodies)]
+        for seq, body in enumerate([*bodies, *unfinished], 1):
+            yield {**body, "session": session, "turn": turn, "seq": seq, "replay": True}
 
 
 def missing_end(data: bytes) -> tuple[str, list[EventBody]] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lyma_server.agent.identifiers import is_identifier, new_identifier
 from lyma_server.agent.record import EditRecord, edits_in, records, session_record, undone_in
-from lyma_server.agent.replay import replayed
+from lyma_server.agent.replay import replayed, replayed_json
 from lyma_server.agent.sessionlog import create_log, is_locked, open_log, undo_folder_of
 from lyma_server.agent.undo import UndoFolder
 from lyma_server.errors import SessionBusy, SessionNotFound
@@ -76,6 +76,11 @@ class SessionStore:
         """The events of all its turns with `replay` set, numbered anew. Raises SessionNotFound."""
         path = self._path(session)
         return replayed(session, path.read_bytes(), under_way=is_locked(path))
+
+    def replay_json(self, session: str) -> Iterator[Json]:
+        """The same as they are on the wire. Raises SessionNotFound."""
+        path = self._path(session)
+        return replayed_json(session, path.read_bytes(), under_way=is_locked(path))
 
     def edits(self, session: str) -> dict[str, tuple[EditRecord, ...]]:
         """The edits of each turn that made any, the first turn first. Raises SessionNotFound."""

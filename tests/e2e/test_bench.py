@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench import measure
+from bench import measure, sessions
 from bench.router import contest, faults
 
 if TYPE_CHECKING:
@@ -26,12 +26,23 @@ def test_every_kind_of_call_is_made_by_both(monkeypatch: pytest.MonkeyPatch, tmp
     ]
 
 
+def test_every_figure_of_the_session_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, few in {"ROUNDS": 3, "AT_ONCE": 4, "FEW": 2, "MANY": 4, "LOGGED_ITEMS": 50, "LOADS": 1}.items():
+        monkeypatch.setattr(sessions, name, few)
+    figures = {figure.name: figure for figure in sessions.report().figures}
+    assert len(figures) == 5
+    assert all(figure.value > 0 for figure in figures.values())
+    assert 20 < figures["4 asks at once in 4 sessions: the most memory"].value < 400
+
+
 def test_a_figure_is_the_median_of_its_pairs() -> None:
     pairs = [(1.0, 2.0), (9.0, 3.0), (4.0, 4.0)]
     ratio = measure.figure("a", pairs, target=1.0)
     difference = measure.figure("b", pairs, target=-0.5, unit="ms more", runs=30)
     assert (ratio.value, ratio.ours_ms, ratio.theirs_ms, ratio.holds) == (1.0, 4.0, 3.0, True)
     assert (difference.value, difference.holds) == (0.0, False)
+    alone = measure.bound("c", 95.4, target=150, unit="MiB")
+    assert measure.table([alone]).endswith("\n| c | 95 MiB | 150 MiB | yes | - | - | 1 |")
     assert measure.table([ratio, difference]).splitlines()[2:] == [
         "| a | 1.00 x | 1.00 x | yes | 4.00 | 3.00 | 3 |",
         "| b | +0.00 ms | -0.50 ms | no | 4.00 | 3.00 | 30 |",

@@ -274,9 +274,10 @@ def test_10000_items_load_in_half_a_second(store: SessionStore) -> None:
     loaded = time.process_time() - start
     store.end(log)
     start = time.process_time()
-    assert sum(event.turn == turn for event in store.replay(log.session)) == 20_001
+    assert sum(event["turn"] == turn for event in store.replay_json(log.session)) == 20_001
+    replayed = time.process_time() - start
     assert loaded < 0.5
-    assert time.process_time() - start < 1.0
+    assert replayed < 0.5
 
 
 def test_identifiers_sort_by_time_and_are_never_the_same() -> None:

@@ -68,8 +68,8 @@ async def _changes(server: LymaServer, store: SessionStore, session: str, params
 
 async def _replay(server: LymaServer, store: SessionStore, session: str) -> None:
     """Send the events again, no faster than the client reads."""
-    events = await asyncio.to_thread(lambda: tuple(store.replay(session)))
+    events = await asyncio.to_thread(lambda: tuple(store.replay_json(session)))
     for event in events if server.client.takes_events else ():
         while server.congested:  # noqa: ASYNC110 - the writer tells how it is, not when it changes
             await asyncio.sleep(ROOM_S)
-        server.protocol.notify("lyma/event", unstructure(event))
+        server.protocol.notify("lyma/event", event)
