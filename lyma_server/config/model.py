@@ -100,10 +100,27 @@ class CeilingSettings:
 
 
 @attrs.frozen(kw_only=True)
+class ExternalSettings:
+    """What each draft or compilation by the external factory may use up."""
+
+    model: Literal["fast", "balanced", "strong"] = described("balanced", "How able the model that it may ask must be.")
+    max_output_tokens: int = described(8192, "Tokens in one answer of the model.")
+    max_turns: int = described(20, "Model calls.")
+    max_tokens: int = described(400_000, "Tokens, in and out.")
+    max_cost_micros: int = described(1_000_000, "Integer USD micros.")
+    wall_s: int = described(300, "Seconds.")
+    cpu_s: int = described(120, "Seconds of processor time.")
+    memory_mb: int = described(1024, "Memory in MiB.")
+    scratch_mb: int = described(64, "Scratch space in MiB.")
+    processes: int = described(8, "Processes and threads.")
+
+
+@attrs.frozen(kw_only=True)
 class FactorySettings:
     mode: Literal["native", "external"] = described("native", "Who drafts and compiles agents.")
     command: tuple[str, ...] = described((), "The external factory, with its arguments.")
     tree: str | None = described(None, "The folder of the external factory; hashed and approved whole.")
+    external: ExternalSettings = described(ExternalSettings(), "The most that the external factory may use up.")
     ceiling: CeilingSettings = described(CeilingSettings(), "The most that a specification may ask for.")
 
 

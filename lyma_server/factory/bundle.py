@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "manifest.json"
 INSTRUCTIONS: Final = "instructions.md"
+TREE: Final = "tree.json"
+"""The listing of the program of an agent that brings its own: every file with its digest."""
+
+Kind: TypeAlias = Literal["data", "exec", "factory"]
+"""Carried out by Lyma's runner; a program of its own; a program that drafts and compiles agents."""
 
 
 @frozen(slots=False)
@@ -41,6 +46,16 @@ class Bundle:
     def name(self) -> str:
         name: str = self.facts["spec"]["name"]
         return name
+
+    @property
+    def kind(self) -> Kind:
+        kind: Kind = self.facts["kind"]
+        return kind
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The words of its own program, by their paths inside; none where it is data."""
+        return tuple(self.facts.get("program", ()))
 
     @property
     def delegates(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from lyma_server.factory.bundle import tools_of
+from lyma_server.factory.bundle import TREE, tools_of
+from lyma_server.factory.trees import entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,16 +31,25 @@ def capabilities(bundle: Bundle) -> tuple[Capability, ...]:
 
 def _code(bundle: Bundle) -> Iterator[Capability]:
     tools = tools_of(bundle.facts)
-    if not tools:
+    if bundle.kind != "data":
+        yield Capability("code", _program(bundle))
+    elif not tools:
         yield Capability("code", "brings no code of its own", can=False)
     for tool in tools:
         lines = bundle.text(tool["file"]).count("\n")
         yield Capability("code", f"runs its own Python in its sandbox: {tool['name']} ({tool['file']}, {lines} lines)")
 
 
+def _program(bundle: Bundle) -> str:
+    sizes = [entry.get("size", 0) for _, entry in entries(bundle.files[TREE])]
+    words = " ".join(bundle.program)
+    what = "drafts and compiles agents by" if bundle.kind == "factory" else "runs"
+    return f"{what} a program of its own in its sandbox: {words} ({len(sizes):,} files, {size_text(sum(sizes))}; {TREE} names each)"
+
+
 def _files(bundle: Bundle) -> Iterator[Capability]:
     files, allowed = bundle.facts["spec"]["files"], bundle.facts["spec"]["tools"]["allow"]
-    if files["write"] and "fs.write" in allowed:
+    if files["write"] and ("fs.write" in allowed or bundle.kind == "exec"):
         size = size_text(files["max_write_bytes"])
         yield Capability("write", f"changes {_listed(files['write'])}, as a patch of at most {size}")
     else:

@@ -81,13 +81,20 @@ class Conversation:
         )
 
     def take(self, append: Sequence[Json]) -> None:
-        """Take the results of the calls that were handed over. Raises Misbehaved where they are not exactly those."""
-        results = [_result(each, self.redact) for each in append]
+        """Take the results of the calls that were handed over, and, from a program of the agent's own, what it says after
+        them. Raises Misbehaved where they are not exactly those.
+        """
+        said = [each["say"] for each in append if isinstance(each, dict) and set(each) == {"say"}]
+        results = [_result(each, self.redact) for each in append[: len(append) - len(said)]]
         if [result.call for result in results] != [call.id for call in self._open]:
             raise Misbehaved("results that nothing asked for, or not all of those that were")
+        if said and (self.bundle.kind == "data" or not all(isinstance(each, str) for each in said)):
+            raise Misbehaved("what it may not say to the model")
         if results:
             self._answer({result.call: result for result in results})
-        elif self._messages[-1].role != "user":
+        for text in said:
+            self._say(self.redact(text))
+        if self._messages[-1].role != "user":
             raise Misbehaved("a step with nothing to say")
 
     def hear(self, completed: Completed) -> tuple[ToolCall, ...]:
@@ -130,17 +137,16 @@ class Conversation:
             self._answer(
                 {call.id: ToolResult(call.id, "It was not carried out.", is_error=True) for call in self._open}
             )
-        said = Text(
-            f"That answer cannot be taken: {problem}. Answer again, in the form that your instructions ask for."
-        )
-        if self._messages[-1].role == "user":
-            said_before = self._messages.pop().blocks
-            self._messages.append(Message("user", (*said_before, said)))
-        else:
-            self._messages.append(Message("user", (said,)))
+        self._say(f"That answer cannot be taken: {problem}. Answer again, in the form that your instructions ask for.")
         return True
 
+    def _say(self, text: str) -> None:
+        before = self._messages.pop().blocks if self._messages[-1].role == "user" else ()
+        self._messages.append(Message("user", (*before, Text(text))))
+
     def _instructions(self) -> str:
+        if self.bundle.kind != "data":
+            return self.bundle.text(INSTRUCTIONS)
         schema = json.dumps(self.schema, ensure_ascii=False)
         answer = _JSON_ANSWER.format(schema=schema) if self.spec["output"]["schema"] else _TEXT_ANSWER
         return f"{_PREFACE.format(name=self.bundle.name)}\n{self.bundle.text(INSTRUCTIONS).strip()}\n{answer}"

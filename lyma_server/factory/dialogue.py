@@ -77,6 +77,10 @@ class Dialogue:
         """From the first message to the output. Raises what ends the run otherwise; then the child must be stopped."""
         check_hello(await self.channel.receive())
         await self.channel.send(start)
+        return await self.serve()
+
+    async def serve(self) -> dict[str, Json]:
+        """From the first request to the output. Raises as `attend`."""
         reading = asyncio.create_task(self.channel.receive())
         self._waiting[asyncio.create_task(self._watch())] = WATCH
         try:
@@ -120,6 +124,8 @@ class Dialogue:
             raise ChildGone
         self._last_id = checked(message, self._last_id)
         kind = message["type"]
+        if self.conversation.bundle.kind == "factory" and kind not in {"event", "llm.step"}:
+            raise Misbehaved(f"a {kind}, which is not for a factory")
         if kind == "event":
             self._note_event(message["text"])
         elif kind == "agent.run":

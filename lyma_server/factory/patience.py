@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 async def undisturbed(
-    work: Coroutine[Any, Any, Result] | asyncio.Task[Result], on_cancel: Callable[[], None] | None = None
+    work: Coroutine[Any, Any, Result] | asyncio.Task[Result], on_cancel: Callable[[], object] | None = None
 ) -> Result:
     """Wait for the end of `work`, even if we are cancelled meanwhile; that is raised then, after the end.
 

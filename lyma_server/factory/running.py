@@ -14,7 +14,9 @@ from attrs import define, evolve, field
 from lyma_server.errors import LymaError, UsageError
 from lyma_server.factory.allowance import allowed, kernel_bounds, reach_of
 from lyma_server.factory.asking import Caller, Tally
+from lyma_server.factory.bridge import Bridge, is_question
 from lyma_server.factory.budget import NOTHING, Amount, Budget, Exhausted
+from lyma_server.factory.bundle import TREE
 from lyma_server.factory.changes import Returning
 from lyma_server.factory.channel import ChannelFault
 from lyma_server.factory.conversation import Conversation, Misbehaved
@@ -29,6 +31,7 @@ from lyma_server.factory.staging import Copying, PrivatePlace, Reach, Staged, co
 from lyma_server.factory.tool_specs import DELEGATE, tools_for
 from lyma_server.factory.transcript import Transcript
 from lyma_server.factory.tree import Above, Ground, Tree
+from lyma_server.factory.trees import lay_out
 from lyma_server.factory.versions import BUILTIN_TOOLS, LARGEST_DEPTH, RUNNER_ABI, SANDBOX_PROFILE
 
 if TYPE_CHECKING:
@@ -124,6 +127,8 @@ class Run:
         factory, workspace = self.ground.factory, self.tree.workspace
         bundle = self.bundle = await asyncio.to_thread(factory.admit, self.hash, workspace)
         _check_versions(bundle)
+        if bundle.kind == "factory" and not is_question(self.input):
+            raise UsageError(f"{bundle.name} is a factory: it drafts and compiles agents, and is not run by itself.")
         if self.above.path and bundle.delegates:
             raise UsageError(f"{bundle.name} runs agents in turn; only {LARGEST_DEPTH} level is allowed.")
         await self.ground.prove_mask(workspace)
@@ -149,7 +154,14 @@ class Run:
 
     def _launch(self, bundle: Bundle, staged: Staged) -> Launch:
         bounds = self._kernel(bundle)
-        return Launch(bundle=bundle, staged=staged.place, limits=Limits(**bounds))
+        return Launch(
+            bundle=bundle,
+            staged=staged.place,
+            limits=Limits(**bounds),
+            program=bundle.program or None,
+            tree=staged.tree,
+            lines=bundle.kind == "factory",
+        )
 
     def _kernel(self, bundle: Bundle) -> dict[str, int]:
         return kernel_bounds(bundle.facts, self.ground.factory.ceiling, self.above.kernel)
@@ -167,7 +179,10 @@ class Run:
         copy = asyncio.to_thread(copy_files, self.tree.workspace, place.inside, copying)
         staged = await undisturbed(copy, given_up.set)
         self.budget.spend(Amount(files_read=len(staged.digests), bytes_read=staged.size))
-        return staged
+        if bundle.kind == "data":
+            return staged
+        await undisturbed(asyncio.to_thread(lay_out, bundle.files[TREE], self.ground.home.trees, place.tree))
+        return evolve(staged, tree=place.tree)
 
     async def _talk(
         self, bundle: Bundle, staged: Staged, inside: InsidePort, transcript: Transcript
@@ -175,6 +190,9 @@ class Run:
         dialogue = self._dialogue(bundle, staged, inside, transcript)
         spec: Any = bundle.facts["spec"]
         try:
+            if bundle.kind == "factory":
+                bridge = Bridge(inside.lines(), dialogue, lambda text: self.tell("progress", text))
+                return await bridge.ask(self.input["method"], self.input["params"])
             start: dict[str, Json] = {"type": "start", "kind": bundle.facts["kind"], "spec": spec, "input": self.input}
             return await dialogue.attend(start)
         except (ChildGone, ChannelFault) as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lyma_server.factory.lines import Lines
     from lyma_server.factory.sandbox import Launch
     from lyma_server.protocol.base import Json
 
@@ -42,6 +43,9 @@ class InsidePort(Protocol):
     @property
     def channel(self) -> ChannelPort:
         """To and from it."""
+
+    def lines(self) -> Lines:
+        """Its stdin and stdout, where the launch asked for them; to be called once, right after the start."""
 
     async def stop(self, grace_s: float) -> EndedPort:
         """Wait so long, then kill all that is left of it, and collect it. Any number of times."""

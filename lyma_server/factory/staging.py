@@ -62,12 +62,15 @@ class Abandoned(Exception):
 
 @frozen
 class Staged:
-    """`place` holds the copies; `digests` are their SHA-256 by relative path; `left_out` says why others are not there."""
+    """`place` holds the copies; `digests` are their SHA-256 by relative path; `left_out` says why others are not there.
+    `tree` holds the program of an agent that brings its own.
+    """
 
     place: Path
     digests: dict[str, str]
     size: int
     left_out: tuple[str, ...] = ()
+    tree: Path | None = None
 
 
 @define

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.errors import HashMismatch, LymaError, UsageError
-from lyma_server.factory.bundle import INSTRUCTIONS, MANIFEST, Bundle
+from lyma_server.factory.bundle import INSTRUCTIONS, MANIFEST, TREE, Bundle
 from lyma_server.factory.canonical import HASH, canonical, digest, parse_strictly
 from lyma_server.factory.folder import Demands, Folder, Unfit
 from lyma_server.factory.spec_kinds import FILE_NAME
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from lyma_server.protocol.base import Json
 
 _FOLDER: Final = re.compile(r"sha256-[0-9a-f]{64}")
-_FILE: Final = re.compile(rf"{re.escape(INSTRUCTIONS)}|tools/{FILE_NAME}\.py|schema/{FILE_NAME}\.json")
+_FILE: Final = re.compile(
+    rf"{re.escape(INSTRUCTIONS)}|{re.escape(TREE)}|tools/{FILE_NAME}\.py|schema/{FILE_NAME}\.json"
+)
 _LARGEST_MANIFEST: Final = 1 << 20
 _LARGEST_FILE: Final = 1 << 20
 """Bytes."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from lyma_server.protocol.base import Json
 
-LISTING: Final = "tree.json"
 LARGEST: Final = 512 << 20
 """Bytes of all files."""
 LARGEST_LISTING: Final = 1 << 20
