@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lyma_server.config.load import Loaded
     from lyma_server.config.model import ProviderSettings, Settings
     from lyma_server.executor.run import Commands
+    from lyma_server.factory.external import External
     from lyma_server.factory.factory import Factory
     from lyma_server.factory.run import Runs
     from lyma_server.protocol.messages import AskParams, ModelsResult
@@ -106,7 +107,17 @@ class Core:
         """What drafts, compiles and runs agents."""
         from lyma_server.agent.subagents import Subagents
 
-        return Subagents(self.factory, lambda: self.runs)
+        return Subagents(self.factory, lambda: self.runs, self.external)
+
+    @property
+    def external(self) -> External | None:
+        """The external factory, where the settings ask for one."""
+        settings = self.loaded.settings.factory
+        if settings.mode != "external":
+            return None
+        from lyma_server.factory.external import External
+
+        return External(self.factory, settings, self.home, lambda: self.runs)
 
     def start_run(self, wanted: Wanted, workspace: Workspace, person: Person, listener: Listener) -> RunTurn:
         """Run a compiled agent as a turn of its own. Raises UsageError before anything begins."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from lyma_server.agent.approvals import Desk, admit
 from lyma_server.agent.bounds import readable_file
 from lyma_server.agent.ports import FileMissing
 from lyma_server.agent.tools.changing import FileEdit, make_edit
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from lyma_server.agent.tools.base import Toolbox
     from lyma_server.factory.compile import Examined
     from lyma_server.factory.draft import Draft
+    from lyma_server.factory.external import External
     from lyma_server.factory.factory import Factory, Standing
+    from lyma_server.factory.outcome import RunEvent
 
 SPEC_FILE = "agent.toml"
 AGENTS = Path(".lyma") / "agents"
@@ -32,6 +35,7 @@ class Subagents:
 
     factory: Factory
     find_runs: Callable[[], RunsPort]
+    external: External | None = None
 
     async def draft(self, task: str, name: str | None, box: Toolbox) -> Draft:
         """Let a model draft an agent, and write it as an edit of the workspace: shown, asked about and undone like any.
@@ -40,9 +44,13 @@ class Subagents:
         """
         from lyma_server.factory.draft import compose
 
-        if box.ask_model is None:
+        if self.external is not None:
+            await self._admit_external(self.external, box)
+            draft = await self.external.compose(task, box.bounds.root, _unheard, name)
+        elif box.ask_model is not None:
+            draft = await compose(task, box.ask_model, self.factory.ceiling, box.bounds.root, name)
+        else:
             raise ToolError("There is no model to draft with.")
-        draft = await compose(task, box.ask_model, self.factory.ceiling, box.bounds.root, name)
         await make_edit(FileEdit(draft.path, None, draft.text), box)
         return draft
 
@@ -54,8 +62,16 @@ class Subagents:
             text = (await box.workspace.read(path)).text
         except FileMissing:
             raise UsageError(f"There is no agent {named[:100]!r}: {path} is not there.") from None
-        examined = await asyncio.to_thread(self.factory.compile, path.parent, text=text.encode("utf-8", "replace"))
-        return path, examined
+        written = text.encode("utf-8", "replace")
+        if self.external is not None:
+            await self._admit_external(self.external, box)
+            return path, await self.external.compile(written, box.bounds.root, _unheard)
+        return path, await asyncio.to_thread(self.factory.compile, path.parent, text=written)
+
+    async def _admit_external(self, external: External, box: Toolbox) -> None:
+        """Ask the person for the external factory, as it is now, if they have not approved it. Raises as `admit`."""
+        bundle = await asyncio.to_thread(external.prepare)
+        await admit(Desk(self.factory, box.bounds.root, box.person, box.emit), bundle.hash)
 
     def standing(self, hash_: str, workspace: Path) -> Standing:
         """How a compiled agent stands in a workspace."""
@@ -66,6 +82,10 @@ class Subagents:
         from lyma_server.agent.runs import run_agent
 
         return await run_agent(wanted, self.factory, self.find_runs(), box)
+
+
+def _unheard(_event: RunEvent) -> None:
+    """What the external factory says while it works is in its transcript."""
 
 
 def spec_path(named: str, root: Path) -> Path:

@@ -74,17 +74,30 @@ async def compose(
     Raises SpecInvalid where the answer is no sound agent (its data holds the diagnostics), UsageError where there is an
     agent named `name` already, and what `ask_model` raises.
     """
+    check_wish(task, workspace, name)
+    answer = await ask_model(instructions(ceiling), task)
+    return drafted(read_answer(answer, ceiling, name), ceiling, workspace, name)
+
+
+def check_wish(task: str, workspace: Path, name: str | None) -> None:
+    """Raise UsageError where there is nothing to draft, or an agent named `name` already."""
     if not task.strip():
         raise UsageError("There is nothing to draft: say what the agent should do.")
     if name is not None:
         _refuse_name(name)
         _refuse_existing(workspace, name)
-    answer = await ask_model(instructions(ceiling), task)
-    spec, notes = read_answer(answer, ceiling, name)
+
+
+def drafted(read: tuple[Spec, tuple[str, ...]], ceiling: CeilingSettings, workspace: Path, name: str | None) -> Draft:
+    """What becomes of a specification that was read from a draft, with notes on it. `name` is the one that was asked for; else a free one is taken.
+
+    Raises SpecInvalid. That files which it names are not there yet is no fault here.
+    """
+    spec, notes = read
     wanted = spec.name if name is not None else _free_name(workspace, spec.name)
-    spec = evolve(spec, name=wanted)
-    text = written(spec)
-    refuse(examine(Source(text.encode()), ceiling).diagnostics)
+    text = written(evolve(spec, name=wanted))
+    found = examine(Source(text.encode()), ceiling).diagnostics
+    refuse(each for each in found if each.code != "missing_file")
     return Draft(_path(workspace, wanted), text, notes)
 
 
@@ -101,8 +114,11 @@ def instructions(ceiling: CeilingSettings) -> str:
     return _INSTRUCTIONS.format(example=template("example", ceiling), tools=", ".join(BUILTIN_TOOLS), ceiling=most)
 
 
-def read_answer(answer: str, ceiling: CeilingSettings, name: str | None = None) -> tuple[Spec, tuple[str, ...]]:
-    """The specification in a model's answer, its limits clamped to the ceiling, and what was changed, in sentences.
+def read_answer(
+    answer: str, ceiling: CeilingSettings, name: str | None = None, *, with_files: bool = False
+) -> tuple[Spec, tuple[str, ...]]:
+    """The specification in a model's answer, its limits clamped to the ceiling, and what was changed, in sentences. With
+    `with_files` it may name files that somebody will write.
 
     Raises SpecInvalid, whose message offers the template.
     """
@@ -118,7 +134,7 @@ def read_answer(answer: str, ceiling: CeilingSettings, name: str | None = None) 
     spec = spec_of(document, ceiling, mistakes)
     if spec is None:
         raise _invalid(mistakes, text)
-    if named_files(spec):
+    if named_files(spec) and not with_files:
         hint = "leave tools.python and output.schema empty"
         raise _invalid([Mistake(("tools",), "names files that are not there", hint, code="missing_file")], text)
     return spec, notes

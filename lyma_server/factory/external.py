@@ -17,6 +17,7 @@ from attrs import define
 
 from lyma_server.errors import CompileFailed, ConfigError, RunFailed
 from lyma_server.factory.compile import Examined, Source, examine
+from lyma_server.factory.draft import check_wish, drafted, read_answer
 from lyma_server.factory.foreign import factory_bundle, with_program
 from lyma_server.factory.outcome import RunRequest
 from lyma_server.factory.patience import undisturbed
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lyma_server.config.model import FactorySettings
     from lyma_server.config.paths import Home
     from lyma_server.factory.bundle import Bundle
+    from lyma_server.factory.draft import Draft
     from lyma_server.factory.factory import Factory
     from lyma_server.factory.outcome import OnEvent
     from lyma_server.factory.run import Runs
@@ -54,6 +56,16 @@ class External:
         ceiling = as_json(self.factory.ceiling)
         result = await self._ask("draft", {"task": task, "ceiling": ceiling}, workspace, on_event)
         return str(result["spec_toml"])
+
+    async def compose(self, task: str, workspace: Path, on_event: OnEvent, name: str | None = None) -> Draft:
+        """An agent for `task`; where it would be written, and what. Nothing is written yet.
+
+        Raises SpecInvalid where it is no sound agent, and as `draft`.
+        """
+        check_wish(task, workspace, name)
+        text = await self.draft(task, workspace, on_event)
+        ceiling = self.factory.ceiling
+        return drafted(read_answer(text, ceiling, name, with_files=True), ceiling, workspace, name)
 
     async def compile(self, text: bytes, workspace: Path, on_event: OnEvent) -> Examined:
         """Let the program compile an agent.toml, and hold what it gives back to all that holds for agents; stored if sound.

@@ -58,6 +58,15 @@ def read_agent(folder: Path, *, text: bytes | None = None) -> tuple[Source, tupl
     return Source(text, files), tuple(found)
 
 
+def read_text(folder: Path) -> bytes:
+    """The bytes of agent.toml alone. Raises UsageError where there is none to be read."""
+    try:
+        with Folder.open(folder) as opened:
+            return opened.read(SPEC_FILE, Demands(LARGEST_TEXT))
+    except Unfit as error:
+        raise UsageError(f"{folder / SPEC_FILE} {error.problem}; name the folder of an agent.") from None
+
+
 def named_in(text: bytes) -> tuple[str, ...]:
     """The files beside agent.toml that it names, as far as their names may be read at all; it need not be sound."""
     document = read_document(text, []) or {}

@@ -56,6 +56,15 @@ def open_factory() -> Factory:
     return Factory(home, load_settings(os.environ, home).settings.factory.ceiling)
 
 
+def is_external() -> bool:
+    """Whether the settings leave drafting and compiling to an external factory."""
+    from lyma_server.config.load import load_settings
+
+    home = Home.find(os.environ)
+    home.ensure()
+    return load_settings(os.environ, home).settings.factory.mode == "external"
+
+
 def own_workspace() -> Path:
     """The folder that agents are drafted and approved for. Raises UsageError where that is /, a home or Lyma's own folder:
     an agent would reach too much there, and could not run.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lyma_server.terminal.agents import agent_folder, open_factory
+from lyma_server.terminal.agents import agent_folder, is_external, open_factory, own_workspace
 from lyma_server.terminal.plain import plain_line
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: Namespace) -> int:
     """Print the hash, or what stands against it."""
-    examined = open_factory().compile(agent_folder(args.agent, Path.cwd()))
+    folder = agent_folder(args.agent, Path.cwd())
+    examined = asyncio.run(_externally(folder)) if is_external() else open_factory().compile(folder)
     if args.json:
         sys.stdout.write(json.dumps(_as_json(examined), ensure_ascii=False) + "\n")
     elif examined.bundle is not None:
@@ -46,6 +49,20 @@ def run(args: Namespace) -> int:
         hint = plain_line(diagnostic.hint)
         sys.stderr.write(f"{diagnostic.place}: {plain_line(diagnostic.message)} Hint: {hint}. [{diagnostic.code}]\n")
     return 0 if examined.bundle is not None else 1
+
+
+async def _externally(folder: Path) -> Examined:
+    """Let the external factory compile it. Raises ApprovalRequired where that is not approved here."""
+    from lyma_server.compose import build_core
+    from lyma_server.factory.reader import read_text
+
+    core = build_core(os.environ)
+    try:
+        if core.external is None:
+            return core.factory.compile(folder)
+        return await core.external.compile(read_text(folder), own_workspace(), lambda _event: None)
+    finally:
+        await core.close()
 
 
 def _as_json(examined: Examined) -> dict[str, object]:

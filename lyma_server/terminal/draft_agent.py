@@ -57,7 +57,7 @@ def _from_template(name: str, workspace: Path) -> Draft:
 async def _by_model(args: Namespace, workspace: Path) -> Draft:
     from lyma_server.agent.aside import Aside, ask_once
     from lyma_server.compose import build_core
-    from lyma_server.factory.draft import draft_agent
+    from lyma_server.factory.draft import draft_agent, write_draft
 
     core = build_core(os.environ)
     try:
@@ -66,6 +66,10 @@ async def _by_model(args: Namespace, workspace: Path) -> Draft:
             aside = Aside(instructions, prompt, provider=args.provider, folder=str(workspace))
             return (await ask_once(core.router, aside, lambda _attempt: None))[0]
 
+        if core.external is not None:
+            draft = await core.external.compose(" ".join(args.task), workspace, lambda _event: None, args.name)
+            write_draft(workspace, draft.path.parent.name, draft.text)
+            return draft
         return await draft_agent(" ".join(args.task), ask_model, core.factory.ceiling, workspace, args.name)
     finally:
         await core.close()

@@ -13,7 +13,6 @@ from attrs import evolve
 
 from lyma_server.config.model import ExternalSettings, FactorySettings
 from lyma_server.errors import ApprovalRequired, CompileFailed, ConfigError, HashMismatch, RunFailed, UsageError
-from lyma_server.factory.draft import compose
 from lyma_server.factory.external import External
 from lyma_server.factory.sandbox import Sandbox
 from tests.guards import living_children
@@ -76,22 +75,20 @@ async def test_the_whole_road_from_a_task_to_a_result(tmp_path):
     assert told == ["working on draft", "working on compile"]
 
 
-async def test_it_asks_its_model_through_the_parent(tmp_path):
+async def test_it_asks_its_model_through_the_parent_and_its_draft_is_clamped(tmp_path):
     place = Place(tmp_path, say("Counts what is said"))
     place.approve()
-    draft = await compose("ask count words", _drafter(place), place.desk.factory.ceiling, place.desk.workspace)
-    assert 'purpose = "Counts what is said"' in draft.text or draft.text
+    place.desk.factory.ceiling = evolve(place.desk.factory.ceiling, max_output_tokens=100, max_tokens=15_000)
+    draft = await place.external.compose("ask count words", place.desk.workspace, place.desk.events.append, "mine")
+    assert 'purpose = "Counts what is said"' in draft.text
+    assert "tools/count.py" in draft.text
+    assert "max_output_tokens = 100" in draft.text
+    assert "max_tokens = 15000" in draft.text
+    assert draft.path == place.desk.workspace / ".lyma" / "agents" / "mine" / "agent.toml"
     request = place.desk.model.requests[0]
     assert "for this task, in one line: count words" in request.messages[0].blocks[1].text
     assert request.model == "balanced"
     assert request.tools == ()
-
-
-def _drafter(place):
-    async def ask(_instructions, task):
-        return (await place.draft(task)).replace("python = [", "#").replace("[output]", '[output]\nschema = ""')
-
-    return ask
 
 
 async def test_without_approval_nothing_of_it_runs(tmp_path):
