@@ -43,6 +43,7 @@ COMMANDS: tuple[Row, ...] = (
     Row("sessions", "sessions", "list, show, copy and remove conversations"),
     Row("draft-agent", "draft_agent", "write the first version of an agent, by a model or from a template"),
     Row("compile-agent", "compile_agent", "check an agent and compile it to a hash"),
+    Row("run-compiled-agent", "run_compiled_agent", "run a compiled and approved agent in its sandbox"),
     Row("approve", "approve", "read a compiled agent and let it run; list and revoke approvals"),
     Row("agents", "agents", "list the compiled agents"),
     Row("setup", "setup", "pick a provider and store a key, step by step"),

@@ -12,17 +12,15 @@ import pytest
 
 from lyma_server.protocol.agents import ApproveResult, RequestApprovalParams, SubagentResult
 from lyma_server.protocol.convert import structure
-from tests.agents import document, text_of
+from tests.agent_script import NAME, SPEC, script
 from tests.editors.real_server import COMMAND, settings
 from tests.raw_client import UNANSWERED, RawClient, Refusal
 from tests.security.world import BWRAPS, LINUX
-from tests.stub_provider import StubProvider, call_tool, say
+from tests.stub_provider import StubProvider, say
 
 RUNS = pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")
 pytestmark = LINUX
 
-NAME = "changelog-writer"
-SPEC = text_of(document(tools__python=[], output__schema="", tools__allow=["fs.read", "fs.write"])).decode()
 ABLE = {"experimental": {"lyma": {"protocolVersion": 1, "events": {}, "approvals": {}}}}
 PLAIN = {"window": {"showDocument": {"support": True}, "showMessage": {"messageActionItem": {}}}}
 
@@ -117,27 +115,6 @@ def press(beginning: str):
 def house(tmp_path):
     with House(tmp_path) as house:
         yield house
-
-
-def script(request: Any) -> Any:
-    """What the models say: the main one drafts, compiles and runs; the agent changes a file and answers."""
-    text = request.raw.decode()
-    messages = request.body["messages"]
-    if "You write the specification of a small agent" in text:
-        return say(f"```toml\n{SPEC}```")
-    if f"You are {NAME}" in text:
-        if len(messages) <= 2:
-            return call_tool("fs-write", {"path": "CHANGELOG.md", "text": "old\nnew\n"})
-        return say("One line was added.")
-    results = [each for each in messages if each["role"] == "tool"]
-    hashes = [word for each in results for word in each["content"].split() if word.startswith("sha256:")]
-    steps = [
-        lambda: call_tool("draft_agent", {"task": "summarise commits"}),
-        lambda: call_tool("compile_agent", {"agent": NAME}),
-        lambda: call_tool("run_compiled_agent", {"hash": hashes[0], "input": "commits"}),
-        lambda: say("All done."),
-    ]
-    return steps[min(len(results), 3)]()
 
 
 @RUNS
