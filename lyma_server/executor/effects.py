@@ -271,7 +271,19 @@ def _tar(arguments: tuple[str, ...]) -> Found:
     words = ("-" + arguments[0], *arguments[1:]) if arguments and not arguments[0].startswith("-") else arguments
     options = read_options(
         words,
-        ("-f", "-C", "-T", "-X", "--file", "--directory", "--exclude", "-I", "--to-command", "--checkpoint-action"),
+        (
+            "-f",
+            "-C",
+            "-T",
+            "-X",
+            "--file",
+            "--directory",
+            "--files-from",
+            "--exclude",
+            "-I",
+            "--to-command",
+            "--checkpoint-action",
+        ),
     )
     creates = options.has("-c", "-r", "-u", "--create", "--append", "--update") or "c" in first
     if creates and (archive := options.value("-f", "--file")):
@@ -279,6 +291,8 @@ def _tar(arguments: tuple[str, ...]) -> Found:
     folder = options.value("-C", "--directory") or "."
     if options.has("-x", "--extract", "--get") or "x" in first:
         yield "fill", folder
+    if creates and options.has("--remove-files") and options.value("-T", "--files-from"):
+        yield "move", searching.ANYWHERE
     for name in options.operands if creates else ():
         operand = name if name.startswith("/") or folder == "." else f"{folder.rstrip('/')}/{name}"
         yield ("move" if options.has("--remove-files") else "read"), operand
@@ -286,6 +300,8 @@ def _tar(arguments: tuple[str, ...]) -> Found:
 
 def _zip(arguments: tuple[str, ...]) -> Found:
     moves = any(re.fullmatch(r"-[a-zA-Z0-9]*m[a-zA-Z0-9]*|-sdel|--move", word) for word in arguments)
+    if moves and "-@" in arguments:
+        yield "move", searching.ANYWHERE
     for operand in read_options(arguments, ("-x", "-i", "-b", "-n"), single_dash=True).operands[1:]:
         yield ("move" if moves else "read"), operand
 

@@ -23,6 +23,9 @@ MAX_ITEMS = 256
 EVERYTHING_BELOW = f"/{STAR}{STAR}"
 """The end of a path that stands for all that lies in a folder, however deep."""
 
+ANYWHERE = "/"
+"""Where a list of names in a file may lead: what does not say where it goes is taken to go everywhere."""
+
 _NAMES = frozenset(
     {
         "-name",
@@ -42,7 +45,7 @@ _NAMES = frozenset(
 _VALUED = _NAMES | frozenset(
     {"-type", "-xtype", "-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-newer", "-anewer", "-cnewer", "-size", "-user", "-group",
      "-uid", "-gid", "-perm", "-maxdepth", "-mindepth", "-fstype", "-links", "-used", "-context", "-regextype", "-printf", "-D", "-newermt",
-     "-newerat", "-newerct", "-fprint", "-fls", "-fprint0"}
+     "-files0-from", "-newerat", "-newerct", "-fprint", "-fls", "-fprint0"}
 )  # fmt: skip
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _ACTIONS = _RUNS | {"-delete"}
@@ -63,6 +66,8 @@ def read_search(arguments: tuple[str, ...]) -> Search:
     roots: list[str] = []
     while rest and not rest[0].startswith("-") and rest[0] not in ("(", ")", "!", ","):
         roots.append(rest.pop(0))
+    if "-files0-from" in rest:
+        roots.append(ANYWHERE)
     return Search(tuple(roots) or (".",), tuple(rest))
 
 

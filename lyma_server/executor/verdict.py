@@ -11,6 +11,7 @@ from attrs import frozen
 from lyma_server.executor.blacklist import Finding, judge_invocation
 from lyma_server.executor.evaluation import Machine
 from lyma_server.executor.invocation import Invocation, Scene, program_name
+from lyma_server.executor.marks import is_plain
 from lyma_server.executor.places import find_places
 from lyma_server.executor.shell import Unreadable
 from lyma_server.executor.tools import LINK_FOLLOWERS
@@ -87,6 +88,8 @@ def judge_exec(  # noqa: PLR0913 - the facts that a verdict rests on, each by na
     try:
         name = tool or program_name(path)
         words = tuple(argv)
+        if not is_plain("\n".join((path, cwd, *words))):
+            return _unreadable("it holds characters that have a meaning of their own here (U+10FF00 and above)")
         name, words = _inner_tool(name, words)
         invocation = Invocation(name, words, Scene((cwd,), through_links=name in LINK_FOLLOWERS))
         reads = name in LINK_FOLLOWERS or _names_secret((*words, cwd), lyma_home)

@@ -20,7 +20,8 @@ RESOLVE_IN_ROOT: Final = 0x10
 MOST_LINKS: Final = 40
 """The kernel follows so many (path_resolution(7))."""
 
-_OWN_LINK = re.compile(r"/+(?:proc/+(?:thread-)?self/+(cwd|root|exe|fd/+\d+)|dev/+(fd/+\d+))(?=/|$)")
+_OWN_LINK = re.compile(r"/+(?:proc/+(?:thread-)?self(?:/+task/+\d+)?/+(cwd|root|exe|fd/+\d+)|dev/+(fd/+\d+))(?=/|$)")
+"""After an exec a process has one thread, so what `task` names is itself."""
 _OWN_FOLDERS = ("/proc/self/", "/proc/thread-self/")
 
 

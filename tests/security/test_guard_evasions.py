@@ -11,7 +11,7 @@ import sys
 import pytest
 import pytest_asyncio
 
-from lyma_server.isolation import kernel
+from lyma_server.isolation import kernel, seccomp
 from tests.security.enclosed import BWRAPS, SYSTEM_PYTHON, World
 
 pytestmark = [
@@ -74,6 +74,27 @@ SPELLINGS = {
     "through the folder of one's descriptors": "exec 9< {above}; ln -s /proc/self/fd up; rm -rf up/9/{name}",
     "on what another process has open": "sleep 9 9< {above} & sleep 0.2; rm -rf /proc/$!/fd/9/{name}; kill $!",
     "through a link to another's folder": "(cd {above}; exec sleep 9) & ln -s /proc/$!/cwd up; sleep 0.2; rm -rf up/{name}; kill $!",
+    "through the descriptors of one's own thread": "exec 9< {above}; sh -c 'exec rm -rf /proc/self/task/$$/fd/9/{name}'",
+    "through one's own number": "exec 9< {above}; sh -c 'exec rm -rf /proc/$$/fd/9/{name}'",
+    "through one's own folder": "exec 9< {above}; cd /proc/self; rm -rf fd/9/{name}",
+    "through a detour to one's descriptors": "exec 9< {above}; rm -rf /proc/self/../self/./fd//9/{name}",
+    "on what stdin leads to": "rm -rf /dev/stdin/{name} < {above}",
+    "after many other words": "rm -rf $(seq 20000) {t}",
+    "by execveat from a folder": "{py} -c \"import ctypes, os; a = (ctypes.c_char_p * 4)(b'cat', b'-rf', b'{t}', None); ctypes.CDLL(None).syscall({execveat}, os.open('/usr/bin', 0), b'rm', a, None, 0)\"",
+    "by a link with a link's name": "mkdir l; ln -s {above} l/-; cd l; rm -rf ./-/{name}",
+    "through a link to stdin": "ln -s /dev/fd/0 up; rm -rf up/{name} < {above}",
+    "by a shell that is called otherwise": "ln -s /bin/sh cat; ./cat -c 'rm -rf {t}'",
+    "by a script for env": "printf '#!/usr/bin/env -S rm -rf\\n' > s; chmod +x s; ./s {t}",
+    "by find through a link": "ln -s {above} up; find up/{name}/ -delete",
+    "by find from within": "cd {t}; find . -delete; cd ..; rmdir {t}",
+    "by awk": "awk 'BEGIN {{ system(\"rm -rf {t}\") }}'",
+    "by sed": "sed '1e rm -rf {t}' /etc/hostname",
+    "by make": "printf 'all:\\n\\trm -rf {t}\\n' > Makefile; make -s",
+    "by git": "git -c alias.x='!rm -rf {t}' x",
+    "by tar's checkpoint": "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='rm -rf {t}' /etc/hostname",
+    "by sort": "seq 999999 | sort -S 10k --compress-program=./z >/dev/null; printf '#!/bin/sh\\nrm -rf {t}\\ncat\\n' > z; chmod +x z; seq 99999 | sort -S 10k --compress-program=./z >/dev/null",
+    "by moving it away": "mv {t} /tmp/gone",
+    "by tar": "tar -C {above} -cf /dev/null --remove-files {name}",
     "by /proc's own link": "cd {above}; rm -rf /proc/self/cwd/{name}",
 }
 if shutil.which("node"):
@@ -97,6 +118,7 @@ def spelled(spelling: str, target) -> str:
         "rm": RM,
         "py": PY,
         "loader": LOADER,
+        "execveat": seccomp.MACHINES[platform.machine()].execveat,
     }
     return SPELLINGS[spelling].format(**facts)
 
@@ -166,3 +188,25 @@ async def test_no_other_gate_to_the_kernel_is_open(gate, place):
     if gate == "int80" and (said == "" or "answer -" in said) and world.survives:
         pytest.skip("this kernel knows no i386, so there is no control")
     assert not world.survives, "the control must lose its sentinel"
+
+
+UNTWINNED = {
+    "through a link whose name holds our own marks": "n=$(printf '\\U10ff00'); ln -s {above} up$n; rm -rf up$n/{name}",
+    "through a link of a mark alone": "n=$(printf '\\U10ff21'); ln -s {above} $n; rm -rf $n/{name}",
+    "by a list for find": "cd build; printf '%s\\0' {t} > list; find -files0-from list -delete",
+    "by a list for tar": "cd build; echo {t} > list; tar cPf /dev/null --remove-files -T list",
+}
+"""Spellings that are refused wherever they lead."""
+
+
+@pytest.mark.parametrize("spelling", UNTWINNED)
+async def test_the_guard_refuses_what_does_not_say_where_it_leads(spelling, place):
+    world, inside = place
+    world.furnish()
+    text = UNTWINNED[spelling].format(t=world.home, name=world.home.name, above=world.home.parent)
+    process, said = await world.guarded(inside, text)
+    assert world.survives, said
+    assert process.refusals, said
+    world.furnish()
+    said = await world.unguarded(text)
+    assert not world.survives, f"the control must lose its sentinel: {said}"
