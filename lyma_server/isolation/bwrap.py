@@ -42,6 +42,7 @@ def bwrap_arguments(confinement: Confinement) -> list[str]:
         *PRIVATE,
         *_binds("--ro-bind-try", confinement.shown),
         *_binds("--bind", confinement.writable),
+        *_binds("--bind-try", confinement.held),
         *_binds("--ro-bind-try", confinement.read_only),
         *_hide(confinement.hidden_sockets),
         *_masks(confinement.masked),

@@ -33,6 +33,8 @@ class Surroundings:
     caches: tuple[Path, ...] = ()
     read_only: tuple[Path, ...] = ()
     """Git hooks, and Lyma's own package."""
+    held: tuple[Path, ...] = ()
+    """Folders of the workspace above those hooks."""
     hidden_sockets: tuple[Path, ...] = ()
     """Sockets of other programs, outside /tmp and /run."""
     run_files: tuple[Path, ...] = ()
@@ -50,6 +52,8 @@ class Confinement:
     writable: tuple[Path, ...]
     pinned: tuple[Path, ...]
     """Folders that may not be renamed, since the mask lies below them."""
+    held: tuple[Path, ...]
+    """Writable folders that may not be renamed, since what is read-only lies below them: else a copy takes its place."""
     read_only: tuple[Path, ...]
     hidden_sockets: tuple[Path, ...]
     shown: tuple[Path, ...]
@@ -95,6 +99,7 @@ def confine(
         write=write,
         writable=outermost(tuple(path for path in open_folders if not everywhere or is_private(path))),
         pinned=ancestors(masked) if everywhere else (),
+        held=around.held,
         read_only=around.read_only,
         hidden_sockets=tuple(path for path in around.hidden_sockets if path not in sockets),
         shown=(*around.run_files, *sockets),

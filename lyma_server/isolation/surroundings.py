@@ -47,6 +47,7 @@ def survey(workspace: Path, user_home: Path, lyma_homes: Iterable[Path]) -> Surr
     shared_git = shared_git_folder(real_workspace)
     homes = tuple(home.resolve() for home in named)
     reach = Reach(hidden=(*PRIVATE, *homes), workspace=real_workspace)
+    hooks = hook_folders(real_workspace, shared_git)
     return Surroundings(
         user_home=real_home,
         lyma_homes=homes,
@@ -54,7 +55,8 @@ def survey(workspace: Path, user_home: Path, lyma_homes: Iterable[Path]) -> Surr
         workspace=real_workspace,
         shared_git=shared_git,
         caches=tuple(cache_folders(real_home)),
-        read_only=(*hook_folders(real_workspace, shared_git), *_own_package(real_workspace)),
+        read_only=(*hooks, *_own_package(real_workspace)),
+        held=folders_above(hooks, real_workspace),
         hidden_sockets=unix_sockets.to_hide(unix_sockets.named_sockets(), reach),
         run_files=(*run_files(), *own_programs()),
         as_root=os.geteuid() == 0,
@@ -91,6 +93,12 @@ def hook_folders(workspace: Path, shared_git: Path | None) -> list[Path]:
     for folder in hooks:
         folder.mkdir(exist_ok=True)
     return [folder for folder in hooks if folder.is_dir() and not folder.is_symlink()]
+
+
+def folders_above(places: Iterable[Path], workspace: Path) -> tuple[Path, ...]:
+    """The folders between the workspace and each of `places`, outer ones first; a link is none."""
+    found = {parent for place in places for parent in place.parents if workspace in parent.parents}
+    return tuple(sorted(folder for folder in found if not folder.is_symlink()))
 
 
 def cache_folders(user_home: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from attrs import evolve
 from lyma_server.errors import MaskUnavailable
 from lyma_server.isolation import canary
 from lyma_server.isolation.bwrap import bwrap_arguments
-from tests.security.world import BWRAPS, LINUX, WHO, WRITE, made_world
+from tests.security.world import BWRAPS, LINUX, PLAIN, WHO, WRITE, made_world
 
 pytestmark = [LINUX, pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")]
 
@@ -71,4 +72,22 @@ async def test_hooks_are_read_only(world):
     status, said = await world.run("echo x > .git/hooks/pre-commit", world.confine())
     assert status != 0, said
     status, said = await world.run("echo x > .git/hooks/pre-commit")
+    assert status == 0, "the control"
+
+
+async def test_hooks_cannot_be_moved_aside_for_a_copy_that_can_be_written(world):
+    modules = world.work / ".git/modules/part"
+    for folder in (world.work / ".git", modules):
+        (folder / "hooks").mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main")
+        (folder / "hooks").chmod(0o777)
+    if world.drop:
+        subprocess.run(["chown", "-R", f"{PLAIN}:{PLAIN}", str(world.work)], check=True)
+    bounds = world.confine()
+    for folder in (".git", ".git/modules", ".git/modules/part"):
+        status, said = await world.run(f"mv {folder} aside", bounds)
+        assert (status, (world.work / folder).is_dir()) == (1, True), said
+    status, said = await world.run("echo x > .git/index && mkdir .git/refs && mv .git/refs .git/refs2", bounds)
+    assert status == 0, said
+    status, said = await world.run("mv .git aside && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")
     assert status == 0, "the control"
