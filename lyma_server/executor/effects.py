@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
 
-from lyma_server.executor import searching
+from lyma_server.executor import archives, searching
 from lyma_server.executor.marks import STAR
 from lyma_server.executor.options import Options, read_options
 
@@ -266,52 +266,6 @@ def _find(arguments: tuple[str, ...]) -> Found:
             yield "write", value
 
 
-def _tar(arguments: tuple[str, ...]) -> Found:
-    first = arguments[0].lstrip("-") if arguments else ""
-    words = ("-" + arguments[0], *arguments[1:]) if arguments and not arguments[0].startswith("-") else arguments
-    options = read_options(
-        words,
-        (
-            "-f",
-            "-C",
-            "-T",
-            "-X",
-            "--file",
-            "--directory",
-            "--files-from",
-            "--exclude",
-            "-I",
-            "--to-command",
-            "--checkpoint-action",
-        ),
-    )
-    creates = options.has("-c", "-r", "-u", "--create", "--append", "--update") or "c" in first
-    if creates and (archive := options.value("-f", "--file")):
-        yield "write", archive
-    folder = options.value("-C", "--directory") or "."
-    if options.has("-x", "--extract", "--get") or "x" in first:
-        yield "fill", folder
-    if creates and options.has("--remove-files") and options.value("-T", "--files-from"):
-        yield "move", searching.ANYWHERE
-    for name in options.operands if creates else ():
-        operand = name if name.startswith("/") or folder == "." else f"{folder.rstrip('/')}/{name}"
-        yield ("move" if options.has("--remove-files") else "read"), operand
-
-
-def _zip(arguments: tuple[str, ...]) -> Found:
-    moves = any(re.fullmatch(r"-[a-zA-Z0-9]*m[a-zA-Z0-9]*|-sdel|--move", word) for word in arguments)
-    if moves and "-@" in arguments:
-        yield "move", searching.ANYWHERE
-    for operand in read_options(arguments, ("-x", "-i", "-b", "-n"), single_dash=True).operands[1:]:
-        yield ("move" if moves else "read"), operand
-
-
-def _unzip(arguments: tuple[str, ...]) -> Found:
-    options = read_options(arguments, ("-d", "-x", "-P"))
-    yield from (("read", archive) for archive in options.operands[:1])
-    yield "fill", options.value("-d") or "."
-
-
 _SOCAT_FILE = re.compile(r"(?i)^(?:file|g?open|creat(?:e)?)(?:-\w+)*:([^,]+)|^(/[^,]+)")
 
 
@@ -388,13 +342,13 @@ _ROWS: dict[str, Reader] = {
     "trash-put": _always, "rimraf": _always, "del-cli": _always, "rmtree": _always, "Remove-Item": _always, "ri": _always, "rd": _always,
     "del": _always, "erase": _always, "scrub": _shred, "shred": _shred, "gshred": _shred, "nwipe": _shred, "gio": _always, "kioclient": _always,
     "mv": _mv, "gmv": _mv, "cp": _cp, "gcp": _cp, "install": _cp, "scp": _scp, "ln": _ln, "rsync": _rsync, "dd": _dd, "dcfldd": _dd, "sg_dd": _dd,
-    "unzip": _unzip, "socat": _socat, **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
+    "unzip": archives.unzip, "socat": _socat, **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     "tee": _tee, "sponge": _tee, "truncate": _operands("write", "-s", "-r", "--size", "--reference"), "touch": _operands("create", "-d", "-t", "-r"),
     "mkdir": _operands("create", "-m", "--mode"), "mkfifo": _operands("create", "-m"), "chmod": _mode, "chown": _mode, "chgrp": _mode,
     "setfacl": partial(_mode, first_is_mode=False, values=("-m", "-x", "-M", "-X", "--modify", "--set")),
     "setcap": _mode, "chattr": _chattr, "icacls": _mode, "takeown": _mode, "sed": _open_in_place, "gsed": _open_in_place,
-    "perl": _in_place(("-e", "-E")), "ruby": _in_place(("-e",)), "curl": _curl, "wget": _curl, "find": _find, "tar": _tar, "gtar": _tar,
-    "bsdtar": _tar, "zip": _zip, "7z": _zip, "mke2fs": _mkfs, "mkdosfs": _mkfs, "mkntfs": _mkfs, "mkexfatfs": _mkfs, "mkudffs": _mkfs, "mkreiserfs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
+    "perl": _in_place(("-e", "-E")), "ruby": _in_place(("-e",)), "curl": _curl, "wget": _curl, "find": _find, "tar": archives.tar, "gtar": archives.tar,
+    "bsdtar": archives.tar, "zip": archives.zipped, "7z": archives.zipped, "mke2fs": _mkfs, "mkdosfs": _mkfs, "mkntfs": _mkfs, "mkexfatfs": _mkfs, "mkudffs": _mkfs, "mkreiserfs": _mkfs, "mkswap": _mkfs, "newfs": _mkfs, "xxd": _xxd,
     "docker": _engine, "podman": _engine, "nerdctl": _engine, "kubectl": _engine, "sudoedit": _operands("write", "-u", "-g"),
     "userdel": _user_removed, "deluser": _user_removed, "patch": _operands("write", "-i", "-p", "-d"),
     "ed": _operands("write"), "ex": _operands("write", "-c"), "vim": _operands("write", "-c"), "vi": _operands("write", "-c"),
