@@ -3,6 +3,17 @@ local methods = require("lyma.protocol").methods
 
 local M = {}
 
+---@return string uri of the folder whose agents are meant
+local function root() return vim.uri_from_fname(vim.fs.root(0, ".git") or vim.fn.getcwd()) end
+
+---@param method string
+---@param params table
+---@param go_on fun(result: any, client: vim.lsp.Client)
+local function request(method, params, go_on)
+  params.root = root()
+  lyma.request(method, params, go_on)
+end
+
 ---@param diagnostics lyma.AgentDiagnostic[]
 ---@param folder string
 local function show_diagnostics(diagnostics, folder)
@@ -17,7 +28,7 @@ end
 ---Let an agent be drafted, and open it.
 ---@param task string
 function M.draft(task)
-  lyma.request(methods.subagent, { action = "draft", task = task }, function(result, client)
+  request(methods.subagent, { action = "draft", task = task }, function(result, client)
     for _, note in ipairs(result.notes) do
       lyma.notify(note, vim.log.levels.WARN)
     end
@@ -37,25 +48,36 @@ function M.compile(place)
   else
     params.agent = place
   end
-  lyma.request(methods.subagent, params, function(result)
-    if #result.diagnostics > 0 then return show_diagnostics(result.diagnostics, vim.fs.dirname(path)) end
-    vim.fn.setreg("+", result.hash)
+  request(methods.subagent, params, function(result)
+    if #result.diagnostics > 0 then
+      return show_diagnostics(result.diagnostics, vim.fs.dirname(vim.uri_to_fname(result.uri)))
+    end
     lyma.notify(("%s (%s)"):format(result.hash, result.approval))
   end)
 end
 
----Have a compiled agent shown and decide about it; without a hash, what waits for an answer, or one of those that wait.
----@param hash? string
-function M.approve(hash)
-  if require("lyma.approve").ask_again(hash) then return end
-  local function approve(chosen)
-    lyma.request(
-      methods.approve,
-      { action = "approve", hash = chosen },
-      function(result) lyma.notify(result.state or "unanswered") end
-    )
+---@param named string a hash or a name
+---@param approval lyma.Standing how the one of that name stands
+---@param go_on fun(hash: string, client: vim.lsp.Client)
+local function resolve(named, approval, go_on)
+  request(methods.subagent, { action = "list" }, function(result, client)
+    local hash = named
+    for _, agent in ipairs(result.agents) do
+      if agent.name == named and agent.approval == approval then hash = agent.hash end
+    end
+    go_on(hash, client)
+  end)
+end
+
+---Have a compiled agent shown and decide about it; without a name, what waits for an answer, or one of those that wait.
+---@param named? string a hash or a name
+function M.approve(named)
+  if require("lyma.approve").ask_again(named) then return end
+  local function approve(hash)
+    local params = { action = "approve", hash = hash }
+    request(methods.approve, params, function(result) lyma.notify(result.state or "unanswered") end)
   end
-  if hash and hash ~= "" then return approve(hash) end
+  if named and named ~= "" then return resolve(named, "waiting", approve) end
   M.choose("Approve which agent?", "waiting", function(agent) approve(agent.hash) end)
 end
 
@@ -63,15 +85,11 @@ end
 ---@param words string a hash or a name, then what it is to do
 function M.run(words)
   local name, task = words:match("^(%S+)%s*(.*)$")
-  lyma.request(methods.subagent, { action = "list" }, function(result, client)
-    local hash = name
-    for _, agent in ipairs(result.agents) do
-      hash = agent.name == name and agent.approval == "approved" and agent.hash or hash
-    end
+  resolve(name, "approved", function(hash, client)
     local ask = require("lyma.ask")
     local view = ask.open(nil, client.id)
     view:head(words)
-    local params = { action = "run", hash = hash, input = task ~= "" and { text = task } or nil }
+    local params = { action = "run", root = root(), hash = hash, input = task ~= "" and { text = task } or nil }
     ask.send(view, client, methods.subagent, params, function(answer)
       local run = answer.result
       local output = type(run.output) == "string" and run.output or vim.json.encode(run.output)
@@ -85,7 +103,7 @@ end
 ---@param approval? string only those that stand so
 ---@param go_on fun(agent: lyma.AgentInfo)
 function M.choose(prompt, approval, go_on)
-  lyma.request(methods.subagent, { action = "list" }, function(result)
+  request(methods.subagent, { action = "list" }, function(result)
     local agents = vim.tbl_filter(function(agent) return not approval or agent.approval == approval end, result.agents)
     if #agents == 0 then return lyma.notify("there is no such agent.") end
     local function describe(agent)
@@ -100,11 +118,8 @@ end
 ---List the agents; one that is chosen is shown whole.
 function M.list()
   M.choose("Agents", nil, function(agent)
-    lyma.request(
-      methods.subagent,
-      { action = "show", hash = agent.hash },
-      function(result) require("lyma.house").show({ result.agent.text }) end
-    )
+    local params = { action = "show", hash = agent.hash }
+    request(methods.subagent, params, function(result) require("lyma.house").show({ result.agent.text }) end)
   end)
 end
 
