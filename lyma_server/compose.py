@@ -97,8 +97,9 @@ class Core:
         from lyma_server.factory.sandbox import Sandbox
         from lyma_server.factory.tree import Ground
 
+        keep_days = self.loaded.settings.sessions.keep_days
         prove_mask = self.commands.prove_mask if self.commands is not None else _no_mask
-        runs = Runs(Ground(self.factory, self.router, Sandbox(), self.home, self.redactor, prove_mask))
+        runs = Runs(Ground(self.factory, self.router, Sandbox(), self.home, self.redactor, prove_mask, keep_days))
         self._before_closing.append(runs.close)
         return runs
 
@@ -125,8 +126,10 @@ class Core:
 
     @property
     def sandbox(self) -> str:
-        """What bounds compiled agents here. There are none yet, so nothing does."""
-        return "none"
+        """What bounds compiled agents here; whether it holds is proven before the first one runs."""
+        from lyma_server.isolation.probe import find_bwraps
+
+        return "bwrap" if sys.platform == "linux" and find_bwraps() else "none"
 
     def provider_status(self) -> tuple[ProviderStatus, ...]:
         """How each provider in the order stands, those without a usable key included."""

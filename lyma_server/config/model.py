@@ -126,7 +126,7 @@ class FactorySettings:
 
 @attrs.frozen(kw_only=True)
 class SessionsSettings:
-    keep_days: int = described(90, "Sessions older than this many days are removed.")
+    keep_days: int = described(90, "Sessions, and runs of agents, older than this many days are removed.")
 
 
 @attrs.frozen(kw_only=True)

@@ -13,7 +13,7 @@ from lyma_server.errors import StreamInterrupted
 from lyma_server.factory.budget import Amount, Exhausted
 from lyma_server.factory.channel import ChannelFault
 from lyma_server.factory.conversation import Misbehaved
-from lyma_server.factory.requests import MOST_EVENTS, check_hello, checked, one_line
+from lyma_server.factory.requests import MOST_EVENTS, MOST_REQUESTS, check_hello, checked, one_line
 from lyma_server.router.chat import Text, ToolCall
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Dialogue:
     tell: Callable[[EventKind, str], None]
     _last_id: int = 0
     _events: int = 0
+    _heard: int = 0
     _waiting: dict[asyncio.Task[None], str] = field(factory=dict)
 
     async def attend(self, start: dict[str, Json]) -> dict[str, Json]:
@@ -123,6 +124,9 @@ class Dialogue:
         if message is None:
             raise ChildGone
         self._last_id = checked(message, self._last_id)
+        self._heard += 1
+        if self._heard > MOST_REQUESTS:
+            raise Misbehaved("too many messages")
         kind = message["type"]
         if self.conversation.bundle.kind == "factory" and kind not in {"event", "llm.step"}:
             raise Misbehaved(f"a {kind}, which is not for a factory")

@@ -23,6 +23,8 @@ SHAPES: Final[Mapping[str, Mapping[str, type]]] = {
 """By type, the other fields of a message and what each must be."""
 
 MOST_EVENTS: Final = 1000
+MOST_REQUESTS: Final = 50_000
+"""Messages of one run in all; beyond it does nothing but keep its parent busy."""
 LONGEST_EVENT: Final = 200
 """Characters; what is longer is cut."""
 

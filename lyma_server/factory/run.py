@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from typing import TYPE_CHECKING, Final
 
 from attrs import define, field
@@ -11,11 +12,13 @@ from attrs import define, field
 from lyma_server.errors import UsageError
 from lyma_server.factory.outcome import UnderWay
 from lyma_server.factory.running import Run
-from lyma_server.factory.transcript import Transcript
+from lyma_server.factory.transcript import DAY_S, Transcript, prune
 from lyma_server.factory.tree import Above, Ground, Tree
 
 if TYPE_CHECKING:
     from lyma_server.factory.outcome import OnEvent, RunRequest, RunResult
+
+LARGEST_JUMP_S: Final = 3600
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
@@ -26,6 +29,8 @@ class Runs:
 
     ground: Ground
     _under_way: dict[str, Run] = field(factory=dict, init=False)
+    _began: tuple[float, float] = field(factory=lambda: (time.time(), time.monotonic()), init=False)
+    _pruned: bool = False
 
     async def run(self, request: RunRequest, on_event: OnEvent) -> RunResult:
         """Run an agent to its one result, whatever happens to it; nothing is raised for how it ends.
@@ -40,6 +45,7 @@ class Runs:
         tree = Tree(request.workspace, on_event, self._under_way)
         run = Run(self.ground, tree, request.run_id, request.hash, request.input, Above())
         task = run.begin(transcript)
+        task.add_done_callback(self._prune)
         while True:
             try:
                 return await asyncio.shield(task)
@@ -50,6 +56,14 @@ class Runs:
                 waiting = asyncio.current_task()
                 if waiting is not None:
                     waiting.uncancel()
+
+    def _prune(self, _task: object) -> None:
+        """After the first run of a process remove old ones, unless the clock jumped: then all of them may seem old."""
+        wall, steady = self._began
+        jumped = abs((time.time() - wall) - (time.monotonic() - steady)) > LARGEST_JUMP_S
+        if not self._pruned and not jumped:
+            self._pruned = True
+            prune(self.ground.home.runs, time.time() - self.ground.keep_days * DAY_S)
 
     async def stop(self, run_id: str) -> None:
         """Cancel a run and wait until it has ended. Raises UsageError where none of that name is under way."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,23 @@ TRANSCRIPT: Final = "transcript.jsonl"
 RESULT: Final = "result.json"
 PATCH: Final = "patch.diff"
 
+DAY_S: Final = 86_400
+
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def prune(runs: Path, oldest: float) -> int:
+    """Remove the folders of runs that ended before `oldest`, in seconds since 1970; the number removed."""
+    removed = 0
+    for folder in runs.iterdir():
+        try:
+            last = (folder / TRANSCRIPT).lstat().st_mtime
+        except OSError:
+            continue
+        if last < oldest and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += 1
+    return removed
 
 
 class Transcript:

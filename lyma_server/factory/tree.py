@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @frozen
 class Ground:
     """What every run stands on. `prove_mask` raises MaskUnavailable unless Lyma's home is out of reach of all commands in
-    a workspace: who could write there could approve.
+    a workspace: who could write there could approve. `keep_days` is how long the folders of runs are kept.
     """
 
     factory: Factory
@@ -37,6 +37,7 @@ class Ground:
     home: Home
     redactor: Redactor
     prove_mask: Callable[[Path], Awaitable[None]]
+    keep_days: int = 90
 
 
 @define(eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 
 import pytest
 
@@ -230,6 +231,32 @@ async def test_run_ids_are_plain_and_used_once(tmp_path):
     await desk.runs.run(request, desk.events.append)
     with pytest.raises(UsageError):
         await desk.runs.run(request, desk.events.append)
+
+
+async def test_old_runs_are_removed_after_the_first_of_a_process(tmp_path):
+    desk = desk_with(tmp_path, say("x"))
+    old = await desk.run(plain_bundle())
+    os.utime(old.transcript, (0, 0))
+    await desk.run(plain_bundle())
+    assert old.transcript.exists()
+    again = desk_with(tmp_path, say("x"))
+    again.home.runs.joinpath("run-2").rename(again.home.runs / "kept")
+    again.home.runs.joinpath("foreign").mkdir()
+    again._number = 5
+    await again.run(plain_bundle())
+    assert {path.name for path in again.home.runs.iterdir()} - {".staging"} == {"kept", "foreign", "run-6"}
+
+
+async def test_messages_that_never_end_end_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("lyma_server.factory.dialogue.MOST_REQUESTS", 5)
+
+    async def life(child):
+        await child.hello()
+        for _ in range(6):
+            await child.put("CHANGELOG.md", "x")
+
+    desk = desk_with(tmp_path, say("x"), sandbox=FakeSandbox(life))
+    assert (await desk.run(plain_bundle())).status == "crashed"
 
 
 async def test_a_bundle_for_another_runner_is_refused(tmp_path, monkeypatch):

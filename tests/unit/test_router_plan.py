@@ -40,6 +40,12 @@ def test_a_preference_only_goes_first_and_an_unknown_one_changes_nothing() -> No
     assert names(prefer="nobody") == ["a", "b", "c"]
 
 
+def test_only_those_among_whom_to_ask_are_asked() -> None:
+    assert names(among=("c", "a", "nobody")) == ["a", "c"]
+    assert planned(among=("b",), model="fast") == [("b", "b-model")]
+    assert names(among=()) == []
+
+
 def test_a_pin_is_the_only_one() -> None:
     assert names(provider="c") == ["c"]
 
