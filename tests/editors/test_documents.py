@@ -167,14 +167,47 @@ def test_an_edit_that_did_not_arrive_is_a_conflict(
     assert (error["code"], error["data"]["kind"]) == (-31014, "edit_conflict")
 
 
+def ask_late(editor: Editor, prompt: str) -> int:
+    """Ask, and wait until the file has been read."""
+    start = len(editor.client.messages)
+    identity = editor.client.request("lyma/ask", {"prompt": prompt})
+    editor.client.wait_for(
+        lambda found: found.get("method") == "lyma/event" and found["params"].get("text") == "read ", start=start
+    )
+    return identity
+
+
 def test_a_stale_edit_changes_nothing(editor: Editor, folder: Path) -> None:
     path = folder / "a.py"
     uri = editor.open(path, "one\n")
-    identity = editor.client.request("lyma/ask", {"prompt": f"edit_late {path}|one|two"})
-    editor.client.wait_for(lambda m: m.get("method") == "lyma/event" and m["params"].get("text") == "read ")
+    identity = ask_late(editor, f"edit_late {path}|one|two")
     editor.change(uri, "one more\n")
     assert editor.client.reply(identity)["error"]["data"]["kind"] == "edit_conflict"
     assert editor.buffers[uri] == (2, "one more\n")
+
+
+def test_a_buffer_that_is_closed_in_mid_turn_is_written_nowhere(editor: Editor, folder: Path) -> None:
+    path = folder / "a.py"
+    path.write_text("disk\n")
+    uri = editor.open(path, "disk\n")
+    editor.change(uri, "buffer one\n")
+    identity = ask_late(editor, f"edit_late {path}|one|two")
+    seen = len(editor.edits)
+    editor.client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    assert editor.client.reply(identity)["error"]["data"]["kind"] == "edit_conflict"
+    assert path.read_text() == "disk\n"
+    assert len(editor.edits) == seen
+
+
+def test_an_answer_goes_on_when_its_buffer_is_closed(editor: Editor, folder: Path) -> None:
+    uri = editor.open(folder / "a.py", "one\n")
+    start = len(editor.client.messages)
+    params = {"prompt": "flood 3", "context": {"active": {"uri": uri, "version": 1}}}
+    identity = editor.client.request("lyma/ask", params)
+    editor.client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    assert editor.client.reply(identity)["result"]["stopReason"] == "end_turn"
+    told = [found for found in editor.client.messages[start:] if found.get("method", "").startswith("window/")]
+    assert told == []
 
 
 def test_an_editor_that_takes_no_edits_keeps_its_buffer(tmp_path: Path) -> None:

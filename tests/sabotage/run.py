@@ -1,6 +1,6 @@
 """Breaks one promise after another in a copy of the project, and wants the named tests to fail each time.
 
-The rows are in promises.toml. A row whose tests stay green is a promise that nothing holds: exit status 1.
+The rows are in promises.toml (safety) and editors.toml (what went wrong elsewhere). A row whose tests stay green is a promise that nothing holds: exit status 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from attrs import frozen
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-TABLE: Final = Path(__file__).with_name("promises.toml")
+TABLES: Final = tuple(Path(__file__).with_name(name) for name in ("promises.toml", "editors.toml"))
 COPIED: Final = ("lyma_server", "tests", "bench", "docs", "examples", "pyproject.toml", "protocol.md", "README.md")
 TESTS_FAILED: Final = 1
 """The exit status of pytest where tests ran and failed; any other means that they did not run."""
@@ -45,8 +45,8 @@ class Promise:
 
 
 def promises() -> tuple[Promise, ...]:
-    """The rows of the table."""
-    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))["promise"]
+    """The rows of the tables."""
+    rows = [row for table in TABLES for row in tomllib.loads(table.read_text(encoding="utf-8"))["promise"]]
     return tuple(Promise(**{**row, "tests": tuple(row["tests"])}) for row in rows)
 
 
