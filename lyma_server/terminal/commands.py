@@ -46,6 +46,7 @@ COMMANDS: tuple[Row, ...] = (
     Row("run-compiled-agent", "run_compiled_agent", "run a compiled and approved agent in its sandbox"),
     Row("approve", "approve", "read a compiled agent and let it run; list and revoke approvals"),
     Row("agents", "agents", "list the compiled agents"),
+    Row("demo", "demo", "a tour on scripted providers: no key, no cost, about a minute"),
     Row("setup", "setup", "pick a provider and store a key, step by step"),
     Row("keys", "keys", "list, add and remove keys"),
     Row("config", "config", "show, set and find the settings"),

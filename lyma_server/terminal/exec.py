@@ -94,7 +94,7 @@ def _commands(core: Core, folder: Path) -> Commands:
 
 
 def _conclude(command: Command, commands: Commands) -> int:
-    for each in command.refusals:
+    for each in dict.fromkeys(command.refusals):  # a search along PATH asks for each folder
         sys.stderr.write(plain(f"lyma: refused as it was to be executed ({each.rule}): {each.reason} {each.instead}\n"))
     if command.timed_out:
         seconds = commands.manner.timeout_s
