@@ -27,9 +27,10 @@ $(VENV)/.development: requirements/development.txt $(VENV)/.runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/development.txt
 	@: > $@
 
-demo: $(VENV)/.runtime  ## a real answer from the embedded model, no key needed
+demo: $(VENV)/.runtime  ## a real answer from the embedded model, then the tour; no key needed
 	$(BIN)/lyma embedded install
 	$(BIN)/lyma ask --provider embedded "$$DEMO_PROMPT"
+	$(BIN)/lyma demo
 
 test: $(VENV)/.development  ## everything that needs no root and no system package
 	$(BIN)/lyma embedded install

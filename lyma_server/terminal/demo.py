@@ -64,15 +64,12 @@ STEPS: Final = (
     ),
     Step("It is compiled to one hash.", ("compile-agent", f".lyma/agents/{demo_script.AGENT}")),
     Step(
-        "It does not run before a person has approved exactly these bytes.",
-        ("run-compiled-agent", "{agent}", "--input", '"everything"'),
+        "It does not run before a person has read it and approved exactly these bytes. With nobody here it is refused.",
+        ("approve", "{agent}"),
         frozenset({0, NOT_APPROVED}),
     ),
     Step(
-        "You read it, and type the last six digits of its hash.", ("approve", "{agent}"), frozenset({0, NOT_APPROVED})
-    ),
-    Step(
-        "Approved, it runs in its sandbox, within its budget. Without your approval it is refused again.",
+        "Approved, it runs in its sandbox, within its budget. Without that it is refused again.",
         ("run-compiled-agent", "{agent}", "--input", '"everything"'),
         frozenset({0, NOT_APPROVED}),
     ),
