@@ -47,6 +47,7 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         self.home, self.workspace = Home(self.folder / "home"), self.folder / "app"
+        self.folder.mkdir(exist_ok=True)
         self.home.ensure()
         self.workspace.mkdir(exist_ok=True)
         self.factory = Factory(self.home, self.ceiling)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST_PATH = 1024
 """Characters."""
+MOST_FILES = 2000
 LARGEST_OLD = 64 << 20
 """Bytes of a file that may be replaced."""
 
@@ -83,6 +84,8 @@ class Returning:
     def _check(self, path: str) -> None:
         if len(path) > LONGEST_PATH or not self.reach.may_write(path):
             raise Forbidden(f"it may not write {path[:200]!r}")
+        if len(self.came) + len(self._pieces) >= MOST_FILES and path not in self.came:
+            raise Forbidden(f"it changes more than {MOST_FILES} files")
         if self.claims.setdefault(path, self.run_id) != self.run_id:
             raise EditConflict(f"{path} is changed by another run of the same task; one of them must leave it alone.")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST_LINES: Final = 5000
+MOST_LINES: Final = 2000
 """Beyond so many differing lines a comparison line by line takes seconds; they are then shown as replaced whole."""
 
 _NO_END: Final = "\\ No newline at end of file\n"
@@ -27,6 +27,7 @@ def _one(path: str, old: bytes | None, new: bytes) -> str:
     names = ("/dev/null" if old is None else f"a/{path}", f"b/{path}")
     if before is None or after is None:
         return f"{head}Binary files {names[0]} and {names[1]} differ\n"
+    names = (_ended(names[0]), _ended(names[1]))
     return head + _unified(names, _lines(before), _lines(after))
 
 
@@ -40,6 +41,11 @@ def _unified(names: tuple[str, str], old: list[str], new: list[str]) -> str:
     else:
         lines = list(difflib.unified_diff(old, new, *names))
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in lines)
+
+
+def _ended(name: str) -> str:
+    """A name with a space needs an end, or git takes what follows the space for a date."""
+    return f"{name}\t" if " " in name else name
 
 
 def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:

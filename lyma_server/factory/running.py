@@ -98,8 +98,9 @@ class Run:
     async def _conduct(self, transcript: Transcript) -> RunResult:
         began = time.monotonic()
         ending = await self._ending(transcript)
+        self._cancelled = True  # too late for that from here on: there is a status
         try:
-            return self._result(ending, transcript, began)
+            return await self._result(ending, transcript, began)
         finally:
             transcript.close()
 
@@ -268,7 +269,7 @@ class Run:
         line = one_line(self.ground.redactor.redact(text))
         self.tree.on_event(RunEvent(self.run_id, self.path, kind, line, self.hash))
 
-    def _result(self, ending: Ending, transcript: Transcript, began: float) -> RunResult:
+    async def _result(self, ending: Ending, transcript: Transcript, began: float) -> RunResult:
         came: list[Came] = []
         if self.returning is not None:
             if ending.status == "ok":
@@ -286,11 +287,11 @@ class Run:
             transcript=transcript.path,
             changes=tuple(each.change for each in sorted(came, key=lambda each: each.change.path)),
         )
-        return self._written(result, came, transcript)
+        changed = [(each.change.path, each.old, each.change.content) for each in came]
+        return self._written(result, await asyncio.to_thread(patch_of, changed) if changed else "", transcript)
 
-    def _written(self, result: RunResult, came: list[Came], transcript: Transcript) -> RunResult:
+    def _written(self, result: RunResult, patch: str, transcript: Transcript) -> RunResult:
         """Write patch and result. Where the disk refuses, the result says so."""
-        patch = patch_of((each.change.path, each.old, each.change.content) for each in came)
         try:
             if patch:
                 result = evolve(result, patch=transcript.write_patch(patch))

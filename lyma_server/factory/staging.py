@@ -94,6 +94,8 @@ class Copying:
             try:
                 self._copy_one(source, target, path, name, depth)
             except Unfit as error:
+                if error.code == "too_large":
+                    raise Exhausted("bytes_read", self.path) from error
                 self.left_out.append(f"{path} {error.problem}")
 
     def _copy_one(self, source: Folder, target: Path, path: str, name: str, depth: int) -> None:

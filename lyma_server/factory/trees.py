@@ -193,7 +193,11 @@ def _keep(draft: Path, listing: bytes, trees: Path) -> bytes:
         aside = _draft(trees)
         place.rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
-    draft.rename(place)
+    try:
+        draft.rename(place)
+    except OSError as error:  # another process has just put it there
+        if not _is_sound(place, listing):
+            raise HashMismatch(f"{place} cannot be written; mend it and try again.", detail=str(error)) from error
     return listing
 
 

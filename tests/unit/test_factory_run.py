@@ -385,3 +385,17 @@ async def test_the_child_hears_what_is_left(tmp_path):
     assert seen["turns"] == 11
     assert seen["tokens"] == 60000 - 990
     assert 0 < seen["seconds"] <= 180
+
+
+async def test_the_first_event_says_what_it_is_for(tmp_path):
+    desk = desk_with(tmp_path, call(("fs-list", {})), say("x"))
+    await desk.run(plain_bundle(tools__allow=["fs.list"], files__write=[]))
+    told = [(event.kind, event.text, event.path) for event in desk.events]
+    path = ("plain",)
+    assert told == [
+        ("started", "Summarise commits", path),
+        ("model", "model call 1", path),
+        ("tool", "fs.list {}", path),
+        ("model", "model call 2", path),
+        ("ended", "ok", path),
+    ]

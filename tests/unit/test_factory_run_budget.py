@@ -161,6 +161,12 @@ async def test_bytes_read(tmp_path, limit, status):
     assert bool(desk.model.requests) == (status == "ok")
 
 
+async def test_one_file_that_is_far_too_large_is_not_left_out_in_silence(tmp_path):
+    desk = desk_with(tmp_path, say("x"))
+    desk.write({"src/a": "1" * 100})
+    assert (await desk.run(plain_bundle(files__max_read_bytes=10, **TOLD))).status == "budget_exceeded"
+
+
 @pytest.mark.parametrize(("limit", "status"), [(2, "ok"), (1, "budget_exceeded")])
 async def test_files_read(tmp_path, limit, status):
     desk = desk_with(tmp_path, say("x"))

@@ -230,6 +230,7 @@ def test_only_folders_that_may_hold_something_are_walked(folder, globs, holds):
         (b"x\n", b""),
         (b"a\n" * 9000, b"b\n" * 9000),
         (b"1\n2\n3\n", b"1\n2\nx\n3"),
+        (b"c", b"\n"),
         ("é\x0cb\u2028c\n".encode(), "é\x0cb\u2028d\n".encode()),
     ],
 )
@@ -239,3 +240,22 @@ def test_patches_are_what_git_applies(tmp_path, old, new):
     patch = patch_of([("f", old, new)])
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
     assert (tmp_path / "f").read_bytes() == new
+
+
+@pytest.mark.parametrize("name", ["a b", "a b/c d", "é/ü", "a'b", 'x"y', "a#b", "-x", "a b/new"])
+def test_patches_name_files_as_git_does(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if not name.endswith("new"):
+        path.write_text("1\n")
+    patch = patch_of([(name, None if name.endswith("new") else b"1\n", b"2\n")])
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
+    assert path.read_text() == "2\n"
+
+
+async def test_a_run_changes_no_more_files_than_a_person_can_look_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("lyma_server.factory.changes.MOST_FILES", 2)
+    desk = desk_with(tmp_path, ("docs/a", "x"), ("docs/b", "x"), ("docs/a", "y"))
+    assert (await desk.run(AGENT)).status == "ok"
+    desk = desk_with(tmp_path / "more", ("docs/a", "x"), ("docs/b", "x"), ("docs/c", ""))
+    assert (await desk.run(AGENT)).status == "refused"
