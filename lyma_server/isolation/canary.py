@@ -53,7 +53,7 @@ def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
     addresses = () if confinement.sockets else (f"@{name}", str(TEMPORARY / name))
     for address in addresses:
         stack.enter_context(listening(address))
-    own = own_environment()
+    own = _own_environment()
     return {
         "proof": secrets.token_hex(16),
         "masked": [str(home) for home in confinement.masked],
@@ -65,7 +65,7 @@ def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
     }
 
 
-def own_environment() -> str:
+def _own_environment() -> str:
     """Its digest; that of an empty one where our memory is private, so that no program of this user may read it."""
     try:
         return hashlib.sha256(Path("/proc/self/environ").read_bytes()).hexdigest()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.errors import SandboxUnavailable
-from lyma_server.isolation.canary import FILE, TEMPORARY, listening, own_environment, sentinel
-from lyma_server.isolation.cell import PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
+from lyma_server.isolation.canary import FILE, TEMPORARY, listening, sentinel
+from lyma_server.isolation.cell import ENVIRONMENT, PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_mounts import OURS
 from lyma_server.isolation.probe import NOT_INSTALLED, find_bwraps, why
 from lyma_server.isolation.process import HelperFailed
@@ -114,7 +114,7 @@ def _prepare(stack: ExitStack) -> dict[str, Any]:
         "files": [str(stack.enter_context(sentinel(TEMPORARY, 0o644))), "/etc/passwd"],
         "sockets": sockets,
         "ports": [stack.enter_context(_listening_on_loopback())],
-        "environment": own_environment(),
+        "variables": [*ENVIRONMENT, "PWD"],
     }
 
 

@@ -1,7 +1,7 @@
 """What the canary tries from inside a cell: everything here must fail. Run by the cell's first program, as the runner is.
 
 On the channel comes JSON, one line: `proof` is what to say where all failed, `files` lie outside, `sockets` and `ports` are
-outside where somebody listens, `environment` is the digest of one outside. What was possible is said instead, as a clause.
+outside where somebody listens, `variables` are all that an environment inside may hold. What was possible is said instead, as a clause.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import json
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lyma_server.isolation.canary_inside import connect, environments, works
+from lyma_server.isolation.canary_inside import connect, works
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,11 +29,11 @@ OLDEST: Final = (3, 9)
 READ_ONLY: Final = ("/", "/usr", "/in", "/lyma", "/agent", "/dev", "/dev/shm", "/proc/sys")  # noqa: S108
 DEEDS: Final[tuple[tuple[str, Callable[..., object], tuple[object, ...]], ...]] = (
     ("another process can be started", os.fork, ()),
-    ("programs can be executed", os.execv, ("/usr/bin/true", ["true"])),
     ("memory that no limit counts can be had", os.memfd_create, ("canary",)),
     ("a socket can be made", socket.socket, (socket.AF_INET, socket.SOCK_STREAM)),
     ("the user can be changed", os.setuid, (0,)),
     ("the root can be changed", os.chroot, ("/work",)),
+    ("programs can be executed", os.execv, ("/usr/bin/true", ["true"])),
 )
 
 
@@ -40,6 +41,14 @@ def complaints(trial: dict[str, Any]) -> Iterator[str]:
     """What could be done, as clauses."""
     if sys.version_info < OLDEST:
         yield f"/usr/bin/python3 is older than {OLDEST[0]}.{OLDEST[1]}"
+    yield from _within_sight(trial)
+    yield from _ways_out(trial)
+    for what, deed, arguments in DEEDS:
+        if works(deed, *arguments):
+            yield what
+
+
+def _within_sight(trial: dict[str, Any]) -> Iterator[str]:
     for path in trial["files"]:
         if works(Path(path).read_bytes):
             yield "files outside can be read"
@@ -48,12 +57,19 @@ def complaints(trial: dict[str, Any]) -> Iterator[str]:
             yield f"{folder} can be written"
     if len([entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]) > MOST_PROCESSES:
         yield "processes outside can be seen"
-    if trial["environment"] in environments():
-        yield "the environment of Lyma can be read"
-    yield from _ways_out(trial)
-    for what, deed, arguments in DEEDS:
-        if works(deed, *arguments):
-            yield what
+    if any(Path("/proc/sys").iterdir()):
+        yield "/proc/sys is there"
+    if foreign := variables() - set(trial["variables"]):
+        yield f"the variable {min(foreign)} can be read"
+
+
+def variables() -> set[str]:
+    """The names of all variables of all processes that can be looked into."""
+    found: set[str] = set()
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            found |= {word.partition(b"=")[0].decode(errors="replace") for word in place.read_bytes().split(b"\0")[:-1]}
+    return found
 
 
 def _ways_out(trial: dict[str, Any]) -> Iterator[str]:

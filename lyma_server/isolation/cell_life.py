@@ -78,9 +78,17 @@ class Cell:
             async with asyncio.timeout(START_S):
                 told = await self._read_all(info)
             with suppress(ValueError, KeyError, ProcessLookupError):
-                self._first = os.pidfd_open(json.loads(told)["child-pid"])
+                self._hold(os.pidfd_open(json.loads(told)["child-pid"]))
         finally:
             os.close(info)
+
+    def _hold(self, first: int) -> None:
+        if not self._ended.done():
+            self._first = first
+            return
+        with suppress(ProcessLookupError):  # bubblewrap has ended in the meantime
+            signal.pidfd_send_signal(first, signal.SIGKILL)
+        os.close(first)
 
     def listen(self, hear: Callable[[bytes], None]) -> int | None:
         """Hand what the program says on stdout to `hear`, in pieces, the last one empty; how much there is, is up to that.
@@ -117,14 +125,19 @@ class Cell:
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
 
     async def _finish(self) -> None:
-        """Wait for the end, even if we are cancelled, since the kernel owes it to us."""
+        """Wait for the end, which the kernel owes to us, even if we are cancelled meanwhile."""
+        cancelled: asyncio.CancelledError | None = None
         deadline = self._loop.time() + END_S
         while not self._ended.done():
-            with suppress(asyncio.CancelledError, TimeoutError):
+            try:
                 async with asyncio.timeout_at(deadline):
                     await self.wait()
-            if self._loop.time() >= deadline:
+            except TimeoutError:
                 self._close()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     def _outer_ended(self) -> None:
         """Bubblewrap ends with the program; what that has left behind is killed by it, which may take a moment more."""

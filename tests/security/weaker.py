@@ -58,7 +58,7 @@ def open_descriptor() -> Iterator[None]:
         secret = os.open("/etc/passwd", os.O_RDONLY)
         stack.callback(os.close, secret)
         stack.enter_context(
-            mock.patch.object(cell, "_launch", lambda words, descriptors: launch(words, (*descriptors, secret)))
+            mock.patch.object(cell, "_launch", lambda words, given, **more: launch(words, (*given, secret), **more))
         )
         yield
 
