@@ -90,10 +90,17 @@ class Expander:
     def argv(self, words: Iterable[Word]) -> list[tuple[str, ...]]:
         """Every list of fields that the words may become."""
         whole: list[tuple[str, ...]] = [()]
+        certain: list[str] = []
         for word in words:
             choices = self.fields(word)
-            whole = list(dict.fromkeys(left + right for left in whole for right in choices))[:48]
-        return whole
+            if len(choices) == 1:  # nearly always, and tens of thousands may follow each other
+                certain += choices[0]
+                continue
+            self.machine.step()
+            kept = tuple(certain)
+            whole = list(dict.fromkeys(left + kept + right for left in whole for right in choices))[:48]
+            certain.clear()
+        return [left + tuple(certain) for left in whole]
 
     def fields(self, word: Word) -> list[tuple[str, ...]]:
         """The fields of one word, once for each way it may be read."""

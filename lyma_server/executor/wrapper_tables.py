@@ -92,7 +92,7 @@ _GIT_SETTING = (
 TEXT_OPTIONS: dict[str, tuple[TextOption, ...]] = {
     "su": (TextOption(("-c", "--command", "--session-command")),), "runuser": (TextOption(("-c", "--command")),),
     "sg": (TextOption(("-c", "")),), "newgrp": (TextOption(("-c",)),), "script": (TextOption(("-c", "--command")),),
-    "flock": (TextOption(("-c", "--command")),), "npx": (TextOption(("-c", "--call")),), "npm": (TextOption(("-c", "--call")),),
+    "flock": (TextOption(("-c", "--command")),), "npx": (TextOption(("-c", "--call")),), "npm": (TextOption(("-c", "--call")), TextOption(("",), r"^scripts\.[^=]+=(.*)")),
     "nix-shell": (TextOption(("--run", "--command")),), "xterm": (TextOption(("-e",)),), "vagrant": (TextOption(("-c", "--command")),),
     "watch": (TextOption(("*",)),), "capsh": (TextOption(("-c",)),), "concurrently": (TextOption(("",)),), "wireit": (TextOption(("",)),),
     "hyperfine": (TextOption(("", "--prepare", "-p", "--setup", "-s", "--cleanup", "-c")),), "nodemon": (TextOption(("--exec", "-x")),),

@@ -46,6 +46,8 @@ def explosive() -> list[str]:
         "(" * 32000 + ")" * 32000,
         "{ " * 16000 + ";}" * 16000,
         "x=" + "a" * 3000 + "; echo ${x%%" + "*a" * 50 + "*b}",
+        "sudo " * 12000 + "rm -rf ~",
+        "ruby -rsocket -e '" + "TCPSocket $stdin.reopen " * 2500 + "'",
         "seq 1000000 | xargs rm",
         "printf '%1000000000d' 1 | sh",
         "printf '%s' {1..9999} | sh",

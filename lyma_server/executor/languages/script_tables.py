@@ -71,11 +71,12 @@ FORK_LOOP = re.compile(
 SOCKET = re.compile(
     r"TCPSocket|IO::Socket|INET\b|net\.(?:connect|Socket|createConnection)|fsockopen|socket\.connect|socket\s*\(|require\s*\(?\s*['\"]socket|:connect\s*\(|stream_socket_client|Socket\.tcp"
 )
-OBEYS_SOCKET = re.compile(
-    r"(?:STDIN\s*->\s*fdopen|open\s*\(?\s*STDIN\s*,\s*['\"]<?[<>+]*&|\$stdin\.reopen).*?\b(?:system|exec|qx)\b\s*[({]?\s*\$_",
-    re.DOTALL,
-)
+TAKES_SOCKET = re.compile(r"STDIN\s*->\s*fdopen|open\s*\(?\s*STDIN\s*,\s*['\"]<?[<>+]*&|\$stdin\.reopen")
+RUNS_LINE = re.compile(r"\b(?:system|exec|qx)\b\s*[({]?\s*\$_")
 """Standard input becomes the socket, and every line of it is run."""
+
+ALIASED = re.compile(r"\b(\w+)\s*(?::|\bas\b)\s*([A-Za-z_$][\w$]*)\s*[,}]")
+"""`{execSync: run}` and `{rmSync as gone}`: a function under another name."""
 
 SHELL_START = re.compile(r"^\s*(?:/usr)?(?:/bin/)?(?:ba|z|da|k)?sh\b(?!\s+-c\b|\S)")
 EVALUATES_FETCHED = re.compile(

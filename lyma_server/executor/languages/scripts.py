@@ -11,6 +11,7 @@ from lyma_server.executor.escapes import decode_ansi
 from lyma_server.executor.forks import FORK_BOMB
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
 from lyma_server.executor.languages.script_tables import (
+    ALIASED,
     COPIERS,
     DELETING_METHOD,
     EVALUATES,
@@ -25,14 +26,15 @@ from lyma_server.executor.languages.script_tables import (
     LISTERS,
     MODE_CHANGERS,
     MOVERS,
-    OBEYS_SOCKET,
     READERS,
     REMOVERS,
     RUNNERS,
+    RUNS_LINE,
     SENDS,
     SHELL_START,
     SOCKET,
     SPELLED_OUT,
+    TAKES_SOCKET,
     TOKEN,
     WHOLE_ENVIRONMENT,
     WRITERS,
@@ -58,7 +60,8 @@ def read_script(machine: Machine, world: World, language: str, text: str) -> Non
         machine.emit(world, (FORK_BOMB,))
     if EVALUATES_FETCHED.search(ready) or (EVALUATES.search(ready) and FETCHES.search(ready)):
         machine.emit(world, (language, text), program=UNSEEN_PROGRAM)
-    if SOCKET.search(ready) and OBEYS_SOCKET.search(ready):
+    taken = TAKES_SOCKET.search(ready) if SOCKET.search(ready) else None
+    if taken and RUNS_LINE.search(ready, taken.end()):
         machine.emit(world, (REVERSE_SHELL, language))
     if WHOLE_ENVIRONMENT.search(ready) and SENDS.search(ready):
         machine.emit(world, ("curl", ENVIRONMENT))
@@ -90,6 +93,7 @@ class _Script:
         self.tokens = [token for token in self.tokens if token[0] not in ("space", "comment")]
         self.names: dict[str, str] = {}
         self.listed: list[str] = []
+        self.aliases = {alias: name for name, alias in ALIASED.findall(text)}
 
     def read(self) -> None:
         self._learn_names()
@@ -130,6 +134,7 @@ class _Script:
 
     def _call(self, index: int, name: str) -> None:
         short = re.split(r"\.|::|->|\?\.", name)[-1].rstrip("!?")
+        short = self.aliases.get(short, short)
         if DELETING_METHOD.match(name):
             short = "rm_rf"
         handler = next((handler for names, handler in _HANDLERS if short in names), None)
