@@ -34,6 +34,10 @@ class LymaServer(LanguageServer):
         self.documents = Documents()
         self.turns = Turns()
         self.questions = OpenQuestions()
+        self.looking_at: set[str] = set()
+        """The agents whose text is about to be looked at, by URI."""
+        self.told_of: dict[str, set[str]] = {}
+        """By agent, the documents that something was said of."""
         super().__init__(
             "lyma", __version__, TextDocumentSyncKind.Full, None, LymaProtocol, converter_factory=strict_converter
         )

@@ -122,7 +122,7 @@ def test_without_a_terminal_the_model_is_told_that_only_a_person_approves(house,
     assert done.returncode == 0
     assert house.changelog.read_text() == "old\n"
     last = stub.requests[-1].body["messages"][-1]["content"]
-    assert last.startswith("approval_unavailable: ")
+    assert "approval_unavailable: " in last
     assert "no tool does" in last
 
 

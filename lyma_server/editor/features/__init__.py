@@ -27,6 +27,10 @@ METHODS: Final = {
     "textDocument/didClose": "sync.did_close",
     "textDocument/codeAction": "actions.code_actions",
     "codeAction/resolve": "actions.resolve",
+    "textDocument/hover": "agent_file.hover",
+    "textDocument/completion": "agent_file.complete",
+    "textDocument/documentSymbol": "agent_file.symbols",
+    "textDocument/codeLens": "agent_file.code_lenses",
     "workspace/didChangeWorkspaceFolders": "sync.did_change_folders",
     "workspace/executeCommand": "commands.execute",
     "window/workDoneProgress/cancel": "ask.cancel_progress",
@@ -40,6 +44,11 @@ METHODS: Final = {
 
 COMMANDS: Final = {
     "lyma.ask": "commands.ask",
+    "lyma.draft_agent": "agent_commands.draft_agent",
+    "lyma.compile_agent": "agent_commands.compile_agent",
+    "lyma.run_compiled_agent": "agent_commands.run_compiled_agent",
+    "lyma.approve": "agent_commands.approve",
+    "lyma.reject": "agent_commands.reject",
     "lyma.cancel": "commands.cancel",
     "lyma.status": "commands.tell_status",
 }

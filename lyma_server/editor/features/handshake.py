@@ -77,6 +77,10 @@ def capabilities(server: LymaServer) -> dict[str, Json]:
         "positionEncoding": server.client.position_encoding,
         "textDocumentSync": {"openClose": True, "change": 1, "save": {"includeText": False}},
         "codeActionProvider": {"codeActionKinds": ["quickfix.lyma", "refactor.rewrite.lyma"], "resolveProvider": True},
+        "hoverProvider": True,
+        "completionProvider": {"triggerCharacters": ["[", '"', "="]},
+        "documentSymbolProvider": True,
+        "codeLensProvider": {"resolveProvider": False},
         "executeCommandProvider": {"commands": list(server.protocol.fm.commands), "workDoneProgress": True},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
         "experimental": {

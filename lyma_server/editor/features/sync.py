@@ -16,6 +16,7 @@ def did_open(server: LymaServer, params: types.DidOpenTextDocumentParams) -> Non
     """The editor shows a document."""
     document = params.text_document
     server.documents.open(document.uri, document.version, document.text)
+    _look(server, document.uri)
 
 
 def did_change(server: LymaServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -29,6 +30,7 @@ def did_change(server: LymaServer, params: types.DidChangeTextDocumentParams) ->
         text = changed(text, change, server.client.position_encoding)
     if params.content_changes:
         server.documents.change(document.uri, document.version, text)
+        _look(server, document.uri)
 
 
 def changed(text: str, change: types.TextDocumentContentChangeEvent, encoding: str) -> str:
@@ -45,11 +47,24 @@ def changed(text: str, change: types.TextDocumentContentChangeEvent, encoding: s
 def did_save(server: LymaServer, params: types.DidSaveTextDocumentParams) -> None:
     """A document is on the disk."""
     server.documents.save(params.text_document.uri)
+    _look(server, params.text_document.uri)
 
 
 def did_close(server: LymaServer, params: types.DidCloseTextDocumentParams) -> None:
     """The editor shows a document no longer."""
     server.documents.close(params.text_document.uri)
+    if params.text_document.uri in server.told_of:
+        from lyma_server.editor.features.agent_diagnostics import forget
+
+        forget(server, params.text_document.uri)
+
+
+def _look(server: LymaServer, uri: str) -> None:
+    """Say what is wrong with an agent, where it is one. Nothing is imported for any other document."""
+    if uri.endswith("/agent.toml") or uri.rsplit("/", 2)[-2:-1] in (["tools"], ["schema"]):
+        from lyma_server.editor.features.agent_diagnostics import look
+
+        look(server, uri)
 
 
 def did_change_folders(server: LymaServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
