@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CANCELLED = 130
 
 
-class Stop:
-    """Asks once; the second time it leaves at once, whatever is under way."""
+class TurnStop:
+    """What stops one turn."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
@@ -31,29 +31,41 @@ class Stop:
 
     def from_thread(self) -> None:
         """Stop, from any thread."""
-        self._loop.call_soon_threadsafe(self._ask)
+        self._loop.call_soon_threadsafe(self.ask)
+
+    def ask(self) -> None:
+        """Stop, any number of times."""
+        self._wanted = True
+        if self._act is not None:
+            self._act()
+
+
+class Stop(TurnStop):
+    """Asks once; the second signal leaves at once, whatever is under way."""
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Stop on a signal. One that is ignored already, as under nohup, stays so."""
-        handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        for number in handled:
-            self._loop.add_signal_handler(number, self._signalled)
-        try:
+        """Stop on a signal."""
+        with handled(self._loop, dict.fromkeys(SIGNALS, self._signalled)):
             yield
-        finally:
-            for number in handled:
-                self._loop.remove_signal_handler(number)
 
     def _signalled(self) -> None:
         if self._wanted:
             _leave()
-        self._ask()
+        self.ask()
 
-    def _ask(self) -> None:
-        self._wanted = True
-        if self._act is not None:
-            self._act()
+
+@contextmanager
+def handled(loop: AbstractEventLoop, acts: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    """Listen to signals. One that is ignored already, as under nohup, stays so."""
+    acts = {number: act for number, act in acts.items() if signal.getsignal(number) is not signal.SIG_IGN}
+    for number, act in acts.items():
+        loop.add_signal_handler(number, act)
+    try:
+        yield
+    finally:
+        for number in acts:
+            loop.remove_signal_handler(number)
 
 
 def _leave() -> NoReturn:
