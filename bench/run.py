@@ -18,7 +18,7 @@ from attrs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import commands, measure, sessions, startup, verdicts
+from bench import agents, commands, measure, sessions, startup, verdicts
 from bench.router import contest
 
 BENCHMARKS = {
@@ -27,6 +27,7 @@ BENCHMARKS = {
     "verdicts": verdicts.report,
     "commands": commands.report,
     "sessions": sessions.report,
+    "agents": agents.report,
 }
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

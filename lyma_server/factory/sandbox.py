@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MEBIBYTE: Final = 1 << 20
 PACKAGES: Final = Path(__file__).resolve().parents[2]
 RUNNER: Final = "lyma_server/factory/runner"
-RUNNER_MODULE: Final = "lyma_server.factory.runner.loop"
+RUNNER_MODULE: Final = "lyma_server.factory.runner.begin"
 SHARED: Final = tuple(f"lyma_server/factory/{name}.py" for name in ("globs", "protected", "wildcard"))
 """Modules of the standard library's kind that the runner uses, too."""
 EMPTY: Final = ("lyma_server/__init__.py", "lyma_server/factory/__init__.py")

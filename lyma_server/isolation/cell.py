@@ -7,13 +7,12 @@ lasts as long as we do. The bytes of the bundle and of the runner are handed ove
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -23,7 +22,7 @@ from lyma_server.isolation.cell_mounts import OURS, Contents, cell_arguments
 from lyma_server.isolation.launch import Process, close_pipes, collect, launch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PYTHON: Final = ("/usr/bin/python3", "-I", "-S", "-B")
 """The system's own: any other may lie where the user of a slot may not go. Nothing but its standard library is loaded."""
@@ -125,15 +124,20 @@ def _prepare(plan: CellPlan, channel: int, info: int, stack: ExitStack) -> tuple
         outer_filter=outer,
         info=info,
     )
-    order: dict[str, Any] = {
-        "channel": channel,
-        "limits": kernel_limits(plan.limits),
-        "filter": cell_filter.inner_filter().hex() if alone and plan.program is None else None,
-        "module": plan.module,
-        "program": plan.program,
-    }
-    entering = (*PYTHON, f"{OURS}/enter.py", json.dumps(order))
+    entering = (*PYTHON, f"{OURS}/enter.py", *_order(plan, channel))
     return [*drop(plan.slot), str(plan.bwrap), *cell_arguments(contents), "--", *entering], (outer, *files.values())
+
+
+def _order(plan: CellPlan, channel: int) -> Iterator[str]:
+    """The arguments of the first program; see cell_enter.py."""
+    yield f"channel={channel}"
+    yield from (f"{name}={soft}:{hard}" for name, (soft, hard) in kernel_limits(plan.limits).items())
+    if plan.program is not None:
+        yield from ("--", *plan.program)
+        return
+    if plan.limits.processes == 1:
+        yield f"filter={cell_filter.inner_filter().hex()}"
+    yield f"module={plan.module}"
 
 
 def drop(slot: int) -> tuple[str, ...]:

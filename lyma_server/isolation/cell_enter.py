@@ -1,38 +1,36 @@
 """The first program in a cell: it gives up what is left to give up, then becomes an agent's program or runs the runner.
 
-It is given to the cell as bytes and run alone, by the system's Python; so it imports nothing of ours, and nothing that
-costs time. Its one argument is JSON: `channel` is the number of our descriptor, `limits` are numbers by the names of
-resource.RLIMIT_*, `filter` is a seccomp filter in hexadecimal or null, and `program` the words of a program; where that
-is null, `module` is run, which lies below PACKAGES.
+It is given to the cell as bytes and run alone, by the system's Python; so it imports nothing of ours, and of Python only what
+it needs: the rest would take longer than all else here. Its arguments are `channel=` and the number of our descriptor, limits
+by the names of resource.RLIMIT_* (`RLIMIT_CPU=10:11`, the soft and the hard one), `filter=` and a seccomp filter in
+hexadecimal where there is one, and either `module=` and one below PACKAGES to run, or `--` and the words of a program.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib
-import json
 import os
 import resource
-import signal
 import sys
-from typing import Any
 
 CHANNEL = 3
-SET_NO_NEW_PRIVILEGES, SET_SECCOMP, MODE_FILTER, SET_DUMPABLE = 38, 22, 2, 4
+SET_NO_NEW_PRIVILEGES, SET_SECCOMP, MODE_FILTER = 38, 22, 2
 PACKAGES = "/lyma"
 NOT_STARTED = 126
 
 
-def main() -> None:
-    order = json.loads(sys.argv[1])
-    take_channel(order["channel"])
-    limit(order["limits"])
-    if order["filter"] is not None:
-        install(bytes.fromhex(order["filter"]))
-    if order["program"] is not None:
-        become(order["program"])
+def main(arguments: list[str]) -> None:
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    order = dict(word.split("=", 1) for word in ours)
+    take_channel(int(order.pop("channel")))
+    steps, module = order.pop("filter", ""), order.pop("module", "")
+    limit(order)
+    if steps:
+        install(bytes.fromhex(steps))
+    if not module:
+        become(arguments[len(ours) + 1 :])
     sys.path.insert(0, PACKAGES)
-    importlib.import_module(order["module"]).main()
+    __import__(module, fromlist=["main"]).main()
 
 
 def take_channel(descriptor: int) -> None:
@@ -43,12 +41,14 @@ def take_channel(descriptor: int) -> None:
     os.closerange(CHANNEL + 1, 65536)
 
 
-def limit(limits: dict[str, tuple[int, int]]) -> None:
+def limit(limits: dict[str, str]) -> None:
     """Set each limit for good, the soft and the hard one. What is lower already stays."""
     for name, wanted in limits.items():
         kind = getattr(resource, name)
         most = resource.getrlimit(kind)[1]
-        soft, hard = (bound if most == resource.RLIM_INFINITY else min(bound, most) for bound in wanted)
+        soft, hard = (
+            bound if most == resource.RLIM_INFINITY else min(bound, most) for bound in map(int, wanted.split(":"))
+        )
         resource.setrlimit(kind, (soft, hard))
 
 
@@ -66,8 +66,10 @@ class Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
 
 
-def become(words: list[Any]) -> None:
+def become(words: list[str]) -> None:
     """Become an agent's own program, with none of the signals ignored that Python ignores."""
+    import signal
+
     for each in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(each, signal.SIG_DFL)
     try:
@@ -78,4 +80,4 @@ def become(words: list[Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

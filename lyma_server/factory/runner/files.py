@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False  # to load typing would take longer than all else here
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any, Final
 
 INPUT: Final = Path("/in")
 MOST_LISTED: Final = 2_000

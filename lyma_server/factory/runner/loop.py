@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import re
-from typing import Any, Final
 
 from lyma_server.factory.runner import wire
 from lyma_server.factory.runner.files import Files
 from lyma_server.factory.runner.tools import Tools, fitted
 
-ABI: Final = 1
+TYPE_CHECKING = False  # to load typing would take longer than all else here
+if TYPE_CHECKING:
+    from typing import Any, Final
+
 DELEGATE: Final = "agent.run"
 PIECE: Final = 512 << 10
 """Bytes of a file in one message."""
@@ -20,7 +22,6 @@ FENCED: Final = re.compile(r"\A\s*```[^\n]*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 
 def main() -> None:
-    wire.send({"type": "hello", "abi": ABI})
     start = wire.receive()
     Life(start["spec"]).live()
 
@@ -73,7 +74,7 @@ class Life:
 
     def _put(self, path: str, content: bytes) -> None:
         for start in range(0, max(1, len(content)), PIECE):
-            piece = base64.b64encode(content[start : start + PIECE]).decode()
+            piece = binascii.b2a_base64(content[start : start + PIECE], newline=False).decode()
             self._requests.ask("put_file", path=path, base64=piece, more=start + PIECE < len(content))
 
 

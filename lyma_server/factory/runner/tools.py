@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
 
 from lyma_server.factory.runner.files import Files, ToolFault
+
+TYPE_CHECKING = False  # to load typing would take longer than all else here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final, TypeAlias
+
+    Tool: TypeAlias = Callable[[dict[str, Any]], Any]
 
 AGENT: Final = Path("/agent")
 LARGEST: Final = 64 << 10
 """Bytes of one result, as JSON; all results of a step must go into one message."""
 LARGEST_TOGETHER: Final = 900 << 10
 CUT: Final = "\n[cut; ask for less]"
-
-Tool = Callable[[dict[str, Any]], Any]
 
 
 class Tools:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Final
+
+TYPE_CHECKING = False  # to load typing would take longer than all else here
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 DESCRIPTOR: Final = 3
 LENGTH: Final = struct.Struct("!I")
