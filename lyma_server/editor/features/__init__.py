@@ -50,6 +50,8 @@ COMMANDS: Final = {
     "lyma.approve": "agent_commands.approve",
     "lyma.reject": "agent_commands.reject",
     "lyma.cancel": "commands.cancel",
+    "lyma.undo": "history.undo",
+    "lyma.diff": "history.diff",
     "lyma.status": "commands.tell_status",
 }
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from lyma_server.agent.rewind import find_turn, turn_diff, undo_turn
 from lyma_server.agent.texts import map_texts
+from lyma_server.editor.features.history import undone_files
 from lyma_server.editor.features.workspace import EditorWorkspace
 from lyma_server.errors import UsageError
 from lyma_server.protocol.convert import unstructure
-from lyma_server.protocol.messages import AskContext, SessionsResult, UndoneFile
+from lyma_server.protocol.messages import AskContext, SessionsResult
 
 if TYPE_CHECKING:
     from lyma_server.agent.session import SessionStore
@@ -60,10 +61,7 @@ async def _changes(server: LymaServer, store: SessionStore, session: str, params
         diff = await asyncio.to_thread(turn_diff, store, found, workspace.root)
         return SessionsResult(sessions=(info,), turn=found.turn, diff=diff)
     done = await undo_turn(store, found, workspace, partial=params.partial)
-    files = tuple(
-        UndoneFile(uri=workspace.uri(each.path), outcome=each.outcome, reason=each.reason or None) for each in done
-    )
-    return SessionsResult(sessions=(info,), turn=found.turn, files=files)
+    return SessionsResult(sessions=(info,), turn=found.turn, files=undone_files(done, workspace))
 
 
 async def _replay(server: LymaServer, store: SessionStore, session: str) -> None:
