@@ -3,14 +3,11 @@ local methods = require("lyma.protocol").methods
 
 local M = {}
 
----@return string uri of the folder whose agents are meant
-local function root() return vim.uri_from_fname(vim.fs.root(0, ".git") or vim.fn.getcwd()) end
-
 ---@param method string
 ---@param params table
 ---@param go_on fun(result: any, client: vim.lsp.Client)
 local function request(method, params, go_on)
-  params.root = root()
+  params.root = lyma.root()
   lyma.request(method, params, go_on)
 end
 
@@ -89,7 +86,7 @@ function M.run(words)
     local ask = require("lyma.ask")
     local view = ask.open(nil, client.id)
     view:head(words)
-    local params = { action = "run", root = root(), hash = hash, input = task ~= "" and { text = task } or nil }
+    local params = { action = "run", root = lyma.root(), hash = hash, input = task ~= "" and { text = task } or nil }
     ask.send(view, client, methods.subagent, params, function(answer)
       local run = answer.result
       local output = type(run.output) == "string" and run.output or vim.json.encode(run.output)

@@ -21,8 +21,11 @@ local function show(request)
   local heading = #(request.path or {}) > 0 and { "asked by " .. table.concat(request.path, " › "), "" } or {}
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.list_extend(heading, vim.split(request.text, "\n")))
   vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden = false, "wipe"
+  vim.api.nvim_buf_set_name(buffer, ("lyma://approval/%d"):format(buffer))
   local window = vim.api.nvim_open_win(buffer, true, { split = "above", win = -1 })
-  vim.wo[window][0].winbar = request.title:gsub("%%", "%%%%")
+  local options = vim.wo[window][0]
+  options.winbar = request.title:gsub("%%", "%%%%")
+  options.wrap, options.linebreak, options.number, options.relativenumber = true, true, false, false
   return buffer
 end
 

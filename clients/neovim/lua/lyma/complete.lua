@@ -35,7 +35,7 @@ local function mentions(lead)
 end
 
 local function agents()
-  local found = look_up(methods.subagent, { action = "list" })
+  local found = look_up(methods.subagent, { action = "list", root = require("lyma").root() })
   return fields(found and found.agents, "name", "hash")
 end
 

@@ -26,7 +26,7 @@ local function check_client(client)
     return
   end
   for _, line in ipairs(require("lyma.house").describe(answer.result)) do
-    if line ~= "" then vim.health.info(line) end
+    if line ~= "" then vim.health.info((line:gsub("^[%s#-]+", ""))) end
   end
 end
 

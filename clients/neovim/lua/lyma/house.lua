@@ -24,7 +24,7 @@ function M.describe(status)
     lines[#lines + 1] = ("- **%s** %s"):format(provider.name, table.concat(facts, ", "))
     for _, key in ipairs(provider.keys) do
       local till = key["until"] and " until " .. key["until"] or ""
-      lines[#lines + 1] = ("  - %s %s%s %s"):format(key.key, key.state, till, key.reason or "")
+      lines[#lines + 1] = ("  - %s %s%s %s"):format(key.key, key.state, till, key.reason or ""):gsub(" $", "")
     end
   end
   return lines

@@ -5,6 +5,9 @@ local M = {}
 ---@param level? integer
 function M.notify(text, level) vim.notify("Lyma: " .. text, level or vim.log.levels.INFO) end
 
+---@return string uri of the folder that is worked in
+function M.root() return vim.uri_from_fname(vim.fs.root(0, ".git") or vim.fn.getcwd()) end
+
 ---@param client vim.lsp.Client
 ---@param go_on fun(client: vim.lsp.Client)
 local function when_ready(client, go_on)

@@ -9,24 +9,35 @@ local function shorten(text, most)
 end
 
 ---@param text string
----@param language string
----@return string block with a fence that nothing in it can close
-local function fence(text, language)
-  local ticks = "```"
+---@param least integer
+---@return string ticks that nothing in the text can close
+local function ticks(text, least)
+  local longest = 0
   for run in text:gmatch("`+") do
-    ticks = #run >= #ticks and run .. "`" or ticks
+    longest = math.max(longest, #run)
   end
-  return ticks .. language .. "\n" .. text:gsub("\n$", "") .. "\n" .. ticks
+  return ("`"):rep(math.max(least, longest + 1))
 end
 
+---@param text string
+---@param language string
+---@return string block
+local function fence(text, language)
+  local mark = ticks(text, 3)
+  return mark .. language .. "\n" .. text:gsub("\n$", "") .. "\n" .. mark
+end
+
+---What is long or nested is seen in what comes of the call.
 ---@param call lyma.ToolCallItem
 ---@return string
 local function tool_call(call)
   local words = {}
   for name, value in vim.spairs(call.arguments or {}) do
-    words[#words + 1] = name .. "=" .. (type(value) == "string" and value or vim.json.encode(value))
+    if type(value) ~= "table" then words[#words + 1] = name .. "=" .. tostring(value) end
   end
-  return ("▸ **%s** %s"):format(call.name, shorten(table.concat(words, " "), 100))
+  local text = shorten(table.concat(words, " "), 100)
+  local mark = ticks(text, 1)
+  return ("▸ **%s**"):format(call.name) .. (text ~= "" and (" %s%s%s"):format(mark, text, mark) or "")
 end
 
 ---Text of an item and what stands before each of its lines; no text where there is nothing to show.
@@ -49,7 +60,8 @@ local kinds = {
   end,
   run = function(item)
     local path = table.concat(item.path or {}, " › ")
-    return ("▸ **agent %s** %s %s\n%s"):format(item.name, path, item.status or "running", item.text or "")
+    local asker = path ~= "" and " for " .. path or ""
+    return vim.trim(("▸ **agent %s**%s %s\n%s"):format(item.name, asker, item.status or "running", item.text or ""))
   end,
 }
 

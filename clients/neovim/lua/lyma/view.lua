@@ -65,6 +65,7 @@ function View:show()
   local options = vim.wo[window][0]
   options.wrap, options.linebreak, options.number, options.relativenumber = true, true, false, false
   options.signcolumn, options.foldenable, options.spell = "no", false, false
+  options.conceallevel, options.concealcursor = 2, "nc"
   vim.api.nvim_win_set_cursor(window, { vim.api.nvim_buf_line_count(self.buffer), 0 })
 end
 
