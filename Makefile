@@ -8,7 +8,7 @@ DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
-.PHONY: demo test test-all lint sabotage package bench live lock protocol clean
+.PHONY: demo test test-all lint sabotage package bench live live-tasks lock protocol clean
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -71,6 +71,9 @@ $(BENCH_VENV)/.created: requirements/bench.txt
 
 live: $(VENV)/.runtime  ## ask each provider that you have a key for, for about a cent each; nothing is sent without keys
 	$(BIN)/python -m tests.live.ask_each
+
+live-tasks: $(VENV)/.runtime  ## let your provider solve the twenty tasks, for some cents or more: it says how much; TASKS="fix-a-bug" for some, PROVIDER=name
+	$(BIN)/python bench/tasks/run.py --live $(if $(PROVIDER),--provider "$(PROVIDER)") $(TASKS)
 
 protocol: $(VENV)/.development  ## write protocol.md's tables from the wire types
 	$(BIN)/python -m lyma_server.protocol.render

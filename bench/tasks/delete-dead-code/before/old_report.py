@@ -1,0 +1,2 @@
+def report(name, rows):
+    return name + str(rows)
