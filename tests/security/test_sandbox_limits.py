@@ -5,6 +5,7 @@ Each has a control: without the limit it gets more.
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -32,7 +33,30 @@ CPU = {"limits": {"cpu_s": 1}}
 COMPUTING = order("plainly computing", **CPU)
 IGNORING = order("computing", **CPU)
 UNLIMITED = order("plainly computing", **CPU, weak=("cpu",), wall_s=4, grace_s=0)
-QUICK = (TAKING, TAKING_MORE, BOMBS, FREE_BOMBS, LONE_BOMBS, GRANDCHILD, ORPHAN, FLOOD, FREE_FLOOD, STUBBORN)
+FRAMES = {
+    "bad UTF-8": "00000002" + b"{\xff".hex(),
+    "duplicate names": "0000000d" + b'{"a":1,"a":2}'.hex(),
+    "a list": "00000002" + b"[]".hex(),
+    "too long": "00100001",
+    "an unending nest": "00001000" + b"[".hex() * 4096,
+}
+SHOUTS = {name: order("shouting", facts={"frame": frame}, grace_s=0) for name, frame in FRAMES.items()}
+HANDING = order("handing over", wall_s=1, grace_s=0)
+ROOT_BOMB = order("fork bomb", limits={"processes": PROCESSES}, weak=("own user", "who", "drop"))
+QUICK = (
+    TAKING,
+    TAKING_MORE,
+    BOMBS,
+    FREE_BOMBS,
+    LONE_BOMBS,
+    GRANDCHILD,
+    ORPHAN,
+    FLOOD,
+    FREE_FLOOD,
+    STUBBORN,
+    *SHOUTS.values(),
+    HANDING,
+)
 SLOW = (COMPUTING, IGNORING, UNLIMITED, SPARED)
 
 
@@ -54,6 +78,12 @@ def test_processes_and_threads_are_counted_together(who, bomb):
     assert 1 <= outcome["said"][bomb]["did"] < PROCESSES
     assert attack(who, LONE_BOMBS, QUICK)["said"][bomb]["did"] is None
     assert attack(who, FREE_BOMBS, QUICK)["said"][bomb]["did"] == BOMB, "the control"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_is_not_counted():
+    """Another control: the kernel holds no root to a number of processes, so it becomes somebody else first."""
+    assert attack("root", ROOT_BOMB)["said"]["fork bomb"]["did"] == BOMB
 
 
 @who
@@ -79,6 +109,23 @@ def test_who_ignores_every_signal_is_ended_at_once(who):
     untouched(outcome)
     assert (outcome["fault"], outcome["reason"]) == ("time is up", "stopped")
     assert outcome["stopped_s"] < 3
+
+
+@who
+@pytest.mark.parametrize("shout", SHOUTS)
+def test_what_is_odd_on_the_channel_ends_it(who, shout):
+    outcome = attack(who, SHOUTS[shout], QUICK)
+    untouched(outcome)
+    assert outcome["said"] is None
+    assert outcome["fault"] not in (None, "time is up")
+
+
+@who
+def test_no_descriptor_can_be_handed_out(who):
+    """One comes along with a byte; `untouched` sees that the parent has none more."""
+    outcome = attack(who, HANDING, QUICK)
+    untouched(outcome)
+    assert outcome["fault"] == "time is up", "the byte is only the beginning of a length"
 
 
 @pytest.mark.full
