@@ -42,7 +42,7 @@ DESCRIPTORS: Final = 64
 class CellLimits:
     """What the kernel holds a cell to. `processes` counts threads too; with 1 not even a thread can be started.
 
-    Memory is that of one process, so together they may use `memory_bytes` times `processes`, and the same with `cpu_s`.
+    `cpu_s` is for all together. Memory is that of one process, so together they may use `memory_bytes` times `processes`.
     """
 
     cpu_s: int
@@ -89,6 +89,8 @@ async def start_cell(plan: CellPlan) -> Cell:
         ours.close()
         await cell.stop(0)
         raise
+    if plan.limits.processes > 1:
+        cell.limit_all(plan.limits.cpu_s)
     return cell
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from attrs import frozen
 
+from lyma_server.isolation.cell_clock import LOOK_S, CellClock
 from lyma_server.isolation.launch import HelperFailed, Process, close_pipes, collect, open_exit, signal_group
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Cell:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._first: int | None = None
+        self._clock: CellClock | None = None
         self._reason: Reason | None = None
         self._output = bytearray()
         self._said = 0
@@ -78,7 +80,9 @@ class Cell:
             async with asyncio.timeout(START_S):
                 told = await self._read_all(info)
             with suppress(ValueError, KeyError, ProcessLookupError):
-                self._hold(os.pidfd_open(json.loads(told)["child-pid"]))
+                first = json.loads(told)["child-pid"]
+                self._hold(os.pidfd_open(first))
+                self._clock = CellClock(first)
         finally:
             os.close(info)
 
@@ -89,6 +93,15 @@ class Cell:
         with suppress(ProcessLookupError):  # bubblewrap has ended in the meantime
             signal.pidfd_send_signal(first, signal.SIGKILL)
         os.close(first)
+
+    def limit_all(self, cpu_s: float) -> None:
+        """Hold all its processes together to so much processor time, as the kernel holds each of them."""
+        if self._clock is None or self._ended.done():
+            return
+        if self._clock.seconds() > cpu_s:
+            self.kill("cpu")
+        else:
+            self._loop.call_later(LOOK_S, self.limit_all, cpu_s)
 
     def listen(self, hear: Callable[[bytes], None]) -> int | None:
         """Hand what the program says on stdout to `hear`, in pieces, the last one empty; how much there is, is up to that.

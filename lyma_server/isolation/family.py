@@ -75,6 +75,15 @@ def ancestors(pid: int) -> list[int]:
     return found
 
 
+def times(pid: int) -> tuple[int, int, int]:
+    """Processor time in ticks, its own and that of the children that it has collected, and when it was started.
+
+    Raises OSError or IndexError where it is gone.
+    """
+    fields = [int(each) for each in _status(pid)[11:20]]
+    return fields[0] + fields[1], fields[2] + fields[3], fields[8]
+
+
 def _status(pid: int) -> list[bytes]:
     """The fields of /proc/PID/stat behind the name: state, parent and so on (proc(5))."""
     return (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()

@@ -340,6 +340,17 @@ def plainly_computing(_args):
         pass
 
 
+def computing_in_turns(_args):
+    """One process after the other, each with a count of its own."""
+    while True:
+        if os.fork() == 0:
+            until = time.process_time() + 0.6
+            while time.process_time() < until:
+                pass
+            os._exit(0)
+        os.wait()
+
+
 def flooding(args):
     for _ in range(args["bytes"] >> 16):
         os.write(1, b"x" * (1 << 16))
@@ -429,6 +440,7 @@ DEEDS = {
     "shared memory": shared_memory,
     "disk": disk,
     "computing": computing,
+    "computing in turns": computing_in_turns,
     "plainly computing": plainly_computing,
     "flooding": flooding,
     "sleeping": sleeping,

@@ -57,7 +57,11 @@ QUICK = (
     *SHOUTS.values(),
     HANDING,
 )
-SLOW = (COMPUTING, IGNORING, UNLIMITED, SPARED)
+TURNS = order("computing in turns", limits={"cpu_s": 1, "processes": PROCESSES})
+FREE_TURNS = order(
+    "computing in turns", limits={"cpu_s": 1, "processes": PROCESSES}, weak=("clock",), wall_s=5, grace_s=0
+)
+SLOW = (TURNS, FREE_TURNS, COMPUTING, IGNORING, UNLIMITED, SPARED)
 
 
 @who
@@ -145,3 +149,12 @@ def test_processor_time_is_bounded(who):
     untouched(ignoring)
     assert (ignoring["said"], ignoring["reason"]) == (None, "signal")
     assert attack(who, UNLIMITED, SLOW)["fault"] == "time is up", "the control: it would have gone on"
+
+
+@pytest.mark.full
+@who
+def test_processor_time_is_that_of_all_processes_together(who):
+    outcome = attack(who, TURNS, SLOW)
+    untouched(outcome)
+    assert (outcome["said"], outcome["reason"]) == (None, "cpu")
+    assert attack(who, FREE_TURNS, SLOW)["fault"] == "time is up", "the control: the kernel counts each by itself"
