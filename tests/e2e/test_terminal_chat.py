@@ -123,6 +123,7 @@ SENTENCES = {
     "/status": "home ",
     "/sessions": "no sessions in this folder",
     "/agents": "There are no compiled agents",
+    "/approve": "waiting in this folder: none",
     "/model local x": "asking local x",
     "/model auto": "asking local",
 }

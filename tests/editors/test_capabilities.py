@@ -15,7 +15,7 @@ from lyma_server.editor.features.positions import split_lines, to_offset
 from lyma_server.editor.features.uris import to_uri
 from tests.editors.real_server import COMMAND, last_words, settings
 from tests.raw_client import RawClient
-from tests.stub_provider import Reply, Request, StubProvider, call_tool, say
+from tests.stub_provider import Reply, Request, StubProvider, call_tool, hang, say
 
 FOLDER = Path(__file__).parents[1] / "data" / "capabilities"
 EDITORS = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -176,8 +176,6 @@ def test_a_refused_progress_is_not_reported(tmp_path: Path) -> None:
 
 
 def test_a_resolve_that_is_cancelled_says_so(tmp_path: Path) -> None:
-    from tests.stub_provider import hang
-
     with StubProvider([hang("x")]) as stub, RawClient(COMMAND, env=settings(stub, tmp_path / "home")) as client:
         editor = Plain(client, "vscode", tmp_path)
         (fix, _) = editor.actions()
@@ -186,6 +184,36 @@ def test_a_resolve_that_is_cancelled_says_so(tmp_path: Path) -> None:
         client.notify("$/cancelRequest", {"id": identity})
         assert client.reply(identity)["error"]["code"] == -32800
         assert stub.requests[0].closed.wait(5)
+
+
+def test_the_stop_button_of_a_progress_that_we_brought_stops_the_turn(tmp_path: Path) -> None:
+    with StubProvider([hang("Once upon")]) as stub, RawClient(COMMAND, env=settings(stub, tmp_path / "home")) as client:
+        client.initialize(capabilities("helix"))
+        client.answers["window/workDoneProgress/create"] = lambda _params: None
+        identity = client.request("workspace/executeCommand", {"command": "lyma.ask", "arguments": ["hello"]})
+        begun = client.wait_for(lambda found: found.get("method") == "$/progress")["params"]
+        assert (begun["value"]["kind"], begun["value"]["cancellable"]) == ("begin", True)
+        stub.wait_for_request()
+        client.notify("window/workDoneProgress/cancel", {"token": begun["token"]})
+        assert client.reply(identity)["result"]["stopReason"] == "cancelled"
+        assert stub.requests[0].closed.wait(5)
+
+
+def test_whatever_else_a_diagnostic_says_comes_back_with_its_fix(tmp_path: Path) -> None:
+    with RawClient(COMMAND, env={"LYMA_HOME": str(tmp_path / "home")}) as client:
+        editor = Plain(client, "vscode", tmp_path)
+        place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+        related = [{"location": {"uri": editor.uri, "range": place}, "message": "here"}]
+        for code in (5, "E501"):
+            diagnostic = {
+                "range": place, "message": "many\nlines", "severity": 2, "code": code, "source": "x", "tags": [1],
+                "codeDescription": {"href": "https://example.com"}, "relatedInformation": related, "data": {"a": [1, None]},
+            }  # fmt: skip
+            context = {"diagnostics": [diagnostic], "only": ["quickfix", "source.fixAll.other"], "triggerKind": 1}
+            params = {"textDocument": {"uri": editor.uri}, "range": place, "context": context}
+            (fix,) = client.call("textDocument/codeAction", params)["result"]
+            assert fix["diagnostics"] == [diagnostic]
+            assert fix["title"] == "Fix with Lyma: many"
 
 
 def test_the_oldest_of_clients_gets_commands(tmp_path: Path) -> None:
