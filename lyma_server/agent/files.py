@@ -61,9 +61,8 @@ def read_file(path: Path, limit: int) -> Content:
 
 
 def replace_file(path: Path, data: bytes, *, base: str | None, limit: int, mode: int | None = None) -> None:
-    """Put `data` in place of the state `base` (null: no file), at once or not at all; mode and owner stay.
-
-    `mode` is for a new file. Folders on the way are made. Raises Changed.
+    """Put `data` in place of the state `base` (null: no file), at once or not at all; owner and mode stay, but for a `mode`
+    that is given. Folders on the way are made. Raises Changed.
     """
     with _folder(path, create=base is None) as folder:
         before = _expected(path.name, folder, base, limit)
@@ -142,7 +141,7 @@ def _write_draft(draft: str, folder: int, data: bytes, before: Content | None, m
         file.flush()
         if before is not None:
             _keep_owner_and_mode(descriptor, before)
-        elif mode is not None:
+        if mode is not None:
             os.fchmod(descriptor, mode)
         os.fsync(descriptor)
 

@@ -89,11 +89,14 @@ def undo_file(path: Path, records: Sequence[EditRecord], undo: UndoFolder, *, re
     first = records[0]
     try:
         now = _current(path)
+        mode = _lost_mode(now, records)
         found = judged(path, records, None if now is None else hashlib.sha256(now.data).hexdigest())
+        if found.outcome == "unchanged" and now is not None and mode is not None:
+            found = Undone(path, "restored")
         if found.outcome in {"restored", "removed"}:
             content = None if first.before is None else undo.content(first.before)
             if not rehearse:
-                _put_back(path, now, content, first.mode)
+                _put_back(path, now, content, mode)
     except (OSError, ValueError) as error:
         return Undone(path, "kept", f"It cannot be put back: {getattr(error, 'strerror', None) or error}.")
     return found
@@ -107,6 +110,13 @@ def judged(path: Path, records: Sequence[EditRecord], state: str | None) -> Undo
     if state not in {record.after for record in records}:
         return Undone(path, "kept", CHANGED_SINCE)
     return Undone(path, "removed" if before is None else "restored")
+
+
+def _lost_mode(now: Content | None, records: Sequence[EditRecord]) -> int | None:
+    """The mode from before the turn, where a deletion took it; a file that was never deleted kept its own."""
+    mode = records[0].mode
+    was_deleted = any(record.after is None for record in records)
+    return mode if was_deleted and (now is None or now.mode != mode) else None
 
 
 def _current(path: Path) -> Content | None:
