@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
@@ -40,9 +42,10 @@ class ExecJudge:
     def __init__(self, place: Place, identities: Identities) -> None:
         self._place = place
         self._identities = identities
+        self._known = known_folders(place)
 
     def __call__(self, request: ExecRequest) -> Refusal | None:
-        before = SEEN_FROM.set(request.sight)
+        before = SEEN_FROM.set(evolve(request.sight, known=cache(partial(identities_of, self._known))))
         try:
             tools = self._tools(request)
             refusal = next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
@@ -93,6 +96,22 @@ class ExecJudge:
             lyma_home=self._place.lyma_home,
         )
         return None if verdict.allowed else Refusal(verdict.rule, verdict.part, verdict.reason, verdict.instead)
+
+
+def known_folders(place: Place) -> tuple[str, ...]:
+    """What must not be lost, and every folder above it."""
+    real = [Path(path).resolve() for path in (place.home, place.workspace, place.lyma_home) if path]
+    return tuple(dict.fromkeys(str(folder) for path in real for folder in (path, *path.parents)))
+
+
+def identities_of(folders: tuple[str, ...]) -> dict[tuple[int, int], str]:
+    """Those that are there by device and inode. Asked anew each time: the number of one that is gone is given away."""
+    found = {}
+    for folder in folders:
+        with suppress(OSError):
+            status = os.stat(folder)  # noqa: PTH116 - run at every exec that names a path
+            found[status.st_dev, status.st_ino] = folder
+    return found
 
 
 def is_loader(tool: str | None) -> bool:

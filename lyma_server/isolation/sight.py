@@ -7,11 +7,14 @@ import errno
 import os
 import posixpath
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
 from lyma_server.isolation.kernel import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 DELETED: Final = " (deleted)"
 """What the kernel adds to the path of a file that is gone."""
@@ -59,10 +62,14 @@ def follow_own(pid: int, path: str) -> str:
 
 @frozen
 class Sight:
-    """Of the process `pid`, whose root the descriptor `root` is."""
+    """Of the process `pid`, whose root the descriptor `root` is.
+
+    `known` tells folders by device and inode: a process that may mount can show them to itself under other names.
+    """
 
     pid: int
     root: int
+    known: Callable[[], Mapping[tuple[int, int], str]] = dict
 
     def open(self, path: str) -> int:
         """Open (O_PATH) what an absolute `path` names, links included. Raises OSError as that process would get it."""
@@ -79,9 +86,27 @@ class Sight:
         for _ in range(MOST_LINKS):
             real, rest, onward = self._reach(follow_own(self.pid, path))
             if onward is None:
-                return posixpath.normpath(real.rstrip("/") + rest)
+                return self._as_known(posixpath.normpath(real.rstrip("/") + rest))
             path = onward
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def _as_known(self, path: str) -> str:
+        """`path` below the innermost known folder on its way, by the name by which that is known."""
+        folders = self.known()
+        place = path if folders else ""
+        while place not in ("", "/"):
+            try:
+                found = self.open(place)
+            except (OSError, ValueError):
+                found = None
+            if found is not None:
+                status = os.fstat(found)
+                os.close(found)
+                known = folders.get((status.st_dev, status.st_ino))
+                if known is not None:
+                    return known.rstrip("/") + path[len(place) :] or "/"
+            place = place.rpartition("/")[0]
+        return path
 
     def _reach(self, path: str) -> tuple[str, str, str | None]:
         """How far `path` can be followed, what is left, and where the link leads on that nobody followed."""

@@ -190,6 +190,24 @@ async def test_no_other_gate_to_the_kernel_is_open(gate, place):
     assert not world.survives, "the control must lose its sentinel"
 
 
+MOUNTED = "unshare -Urm sh -c 'mkdir /tmp/m; mount --bind {above} /tmp/m && rm -rf /tmp/m/{name}'"
+
+
+async def test_a_second_mount_is_no_other_folder(place):
+    world, inside = place
+    if not world.plain:
+        pytest.skip("root has these rights without a namespace, and in a sandbox of ours it has neither")
+    world.furnish()
+    said = await world.unguarded(MOUNTED.format(above=world.home.parent, name=world.home.name))
+    if world.survives:
+        pytest.skip(f"this kernel lets nobody mount: {said}")
+    world.furnish()
+    process, said = await world.guarded(inside, MOUNTED.format(above=world.home.parent, name=world.home.name))
+    assert (world.survives, {refusal.rule for refusal in process.refusals}) == (True, {"fs-wipe"}), said
+    process, said = await world.guarded(inside, MOUNTED.format(above=world.work, name="build").replace("/m", "/n"))
+    assert (process.refusals, (world.work / "build").exists()) == ([], False), said
+
+
 UNTWINNED = {
     "through a link whose name holds our own marks": "n=$(printf '\\U10ff00'); ln -s {above} up$n; rm -rf up$n/{name}",
     "through a link of a mark alone": "n=$(printf '\\U10ff21'); ln -s {above} $n; rm -rf $n/{name}",
