@@ -61,7 +61,7 @@
 
 (defun check-approving ()
   (let (titles)
-    (dolist (answer '(t nil quit))
+    (dolist (answer '(quit nil t))
       (cl-letf (((symbol-function 'yes-or-no-p)
                  (lambda (title)
                    (push (list title (buffer-string-of "*lyma approval*")) titles)

@@ -13,14 +13,17 @@ import pytest
 
 from tests.editors.asking_server import HASH, LINES
 from tests.editors.neovim import surroundings
+from tests.editors.project import Project, told
 from tests.editors.real_server import last_words, settings
 from tests.raw_client import ROOT
+from tests.security.world import BWRAPS
 from tests.stub_provider import Reply, Request, StubProvider, call_tool, say
 
 LYMA = ROOT / "clients" / "emacs"
 PACKAGES = Path("/usr/share/emacs/site-lisp/elpa")
 ASKING = (sys.executable, "-m", "tests.editors.asking_server")
 
+needs_sandbox = pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")
 pytestmark = pytest.mark.skipif(
     shutil.which("emacs") is None or not list(PACKAGES.glob("eglot-*")) or not list(PACKAGES.glob("lsp-mode-*")),
     reason="Emacs with eglot and lsp-mode is not installed",
@@ -37,7 +40,7 @@ def answer(request: Request) -> Reply:
 
 def run(folder: Path, client: str, variables: dict[str, str], **more: Any) -> dict[str, Any]:
     root = folder / "root"
-    (root / ".git").mkdir(parents=True)
+    (root / ".git").mkdir(parents=True, exist_ok=True)
     (root / "a b.py").write_text("one\ntwo\n")
     env = {**surroundings(folder, variables, **more), "CLIENT_FOLDER": str(LYMA), "LC_ALL": "C.UTF-8"}
     words = ["emacs", "--batch", "-l", str(Path(__file__).with_name("emacs_check.el")), client, root / "a b.py"]
@@ -70,8 +73,23 @@ def test_it_approves_rejects_and_leaves_unanswered(tmp_path: Path, client: str) 
     assert LINES[-1] in found["manifest"]
     lines = [line for line in found["transcript"].splitlines() if line.startswith("[")]
     answers = [json.loads(line)[0] for line in lines]
-    assert [each and each["approved"] for each in answers] == [True, False, None]
-    assert answers[0] == {"hash": HASH, "nonce": "nonce-1", "approved": True}
+    assert [each and each["approved"] for each in answers] == [None, False, True]
+    assert answers[2] == {"hash": HASH, "nonce": "nonce-1", "approved": True}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("client", ["eglot", "lsp-mode"])
+def test_only_what_is_approved_runs(tmp_path: Path, client: str) -> None:
+    project = Project(tmp_path / "root")
+    with StubProvider(project.answer) as stub:
+        variables = settings(stub, tmp_path / "home")
+        hash_ = project.compile(variables)
+        found = run(tmp_path, client, {**variables, "ONLY_APPROVALS": "1"})
+        results = [text for request in stub.requests if (text := told(request))]
+    assert hash_ in found["title"]
+    assert hash_ in found["manifest"]
+    assert ["three files" in text for text in results] == [False, False, True]
+    assert f"▸ approved {hash_}" in found["transcript"]
 
 
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agents import document, text_of
 from tests.editors.neovim import Neovim
+from tests.editors.project import Project, told
 from tests.editors.real_server import last_words, settings
 from tests.security.world import BWRAPS, LINUX
-from tests.stub_provider import Reply, Request, StubProvider, call_tool, say
+from tests.stub_provider import StubProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,33 +30,24 @@ APPROVE, REJECT, DISMISS = 3, 2, None
 
 
 class Desk:
-    """Neovim in a project that has an agent `tidy`; `hash` is what it was compiled to last."""
+    """Neovim in a project that has an agent."""
 
     def __init__(self, folder: Path) -> None:
-        self.hash = ""
-        self.stub = StubProvider(self.answer).__enter__()
+        (folder / "editor").mkdir()
+        self.project = Project(folder / "editor" / "root")
+        self.stub = StubProvider(self.project.answer).__enter__()
         self.nvim = Neovim(folder / "editor", settings(self.stub, folder / "home"))
-        self.spec = self.nvim.root / ".lyma" / "agents" / "tidy" / "agent.toml"
-        self.spec.parent.mkdir(parents=True)
-        self.write()
         self.nvim.lua(SELECT)
 
-    def answer(self, request: Request) -> Reply:
-        if "You are tidy" in request.raw.decode():
-            return say("three files")
-        if request.body["messages"][-1]["role"] == "tool":
-            return say("that was all")
-        return call_tool("run_compiled_agent", {"hash": self.hash, "input": {"n": 1}})
-
-    def write(self, **changes: Any) -> None:
-        quiet = {"files__write": [], "tools__allow": ["fs.list"], "tools__python": [], "output__schema": ""}
-        self.spec.write_bytes(text_of(document(name="tidy", **quiet, **changes)))
+    @property
+    def hash(self) -> str:
+        return self.project.hash
 
     def compile(self) -> None:
         self.nvim.press(":LymaCompile tidy<CR>")
         old = self.hash
         self.nvim.wait_for(lambda: (found := self.hashes()) and found[-1] != old, "the hash")
-        self.hash = self.hashes()[-1]
+        self.project.hash = self.hashes()[-1]
 
     def hashes(self) -> list[str]:
         return re.findall(r"sha256:[0-9a-f]{64}", self.nvim.messages())
@@ -72,10 +63,6 @@ class Desk:
     def approved(self) -> list[str]:
         code = 'return vim.lsp.get_clients({ name = "lyma" })[1]:request_sync("lyma/approve", { action = "list" }, 10000).result'
         return [each["hash"] for each in self.nvim.lua(code)["approvals"]]
-
-    def told(self) -> str:
-        """What the model was told last."""
-        return str(self.stub.requests[-1].body["messages"][-1])
 
 
 @pytest.fixture
@@ -95,7 +82,7 @@ def test_only_what_is_approved_runs(desk: Desk, choice: int | None, runs: bool) 
     desk.choose(choice)
     shown = desk.nvim.wait_for_text("that was all")
     assert desk.approved() == ([desk.hash] if runs else [])
-    assert ("three files" in desk.told()) is runs
+    assert ("three files" in told(desk.stub.requests[-1])) is runs
     assert (f"approved** {desk.hash}" in shown) is runs
     if runs:
         desk.nvim.press(":LymaAsk run it again<CR>")
@@ -108,7 +95,7 @@ def test_an_approval_is_for_the_content_that_was_shown(desk: Desk) -> None:
     desk.nvim.press(":LymaAsk run the agent<CR>")
     first = desk.hash
     desk.asked()
-    desk.write(purpose="Something else altogether")
+    desk.project.write(purpose="Something else altogether")
     desk.compile()
     desk.choose(APPROVE)
     desk.nvim.wait_for_text("that was all")
@@ -147,7 +134,7 @@ def test_an_agent_is_approved_and_run_by_name(desk: Desk) -> None:
 
 
 def test_mistakes_are_listed_where_they_are(desk: Desk) -> None:
-    desk.write(budget__max_turns=-1)
+    desk.project.write(budget__max_turns=-1)
     desk.nvim.press(":LymaCompile tidy<CR>")
     found = desk.nvim.wait_for(lambda: desk.nvim.call("nvim_eval", "getqflist()"), "the list of mistakes")
     assert "max_turns" in found[0]["text"]

@@ -168,6 +168,26 @@ def test_enabling_starts_it_with_the_first_file_and_without_setup(start) -> None
     assert nvim.lua("return #vim.lsp.get_clients({ name = 'lyma' })") == 1
 
 
+HABITS = "return { vim.fn.maparg('K', 'n'), vim.bo.omnifunc, #vim.lsp.get_clients({ bufnr = 0 }) }"
+
+
+def test_it_takes_over_no_key_where_it_has_nothing_to_say(start) -> None:
+    nvim = start([say("hello")], "-c", "lua vim.lsp.enable('lyma')")
+    nvim.edit("a.sh", "ls\n")
+    own = nvim.lua("return vim.bo.omnifunc")
+    nvim.wait_for(lambda: nvim.lua(HABITS)[2] == 1, "the client")
+    nvim.wait_for(lambda: nvim.lua("return vim.lsp.get_clients()[1].initialized"))
+    assert nvim.lua(HABITS) == ["", own, 1]
+    nvim.edit("agent.toml", 'lyma_agent = 1\nname = "x"\n')
+    nvim.wait_for(lambda: nvim.lua(HABITS)[2] == 1, "the client")
+    nvim.wait_for(lambda: nvim.lua("return #vim.diagnostic.get(0)") > 0, "the compiler's word")
+    assert nvim.lua(HABITS)[1] == "v:lua.vim.lsp.omnifunc"
+    code = "return vim.lsp.buf_request_sync(0, 'textDocument/hover', vim.lsp.util.make_position_params(0, 'utf-16'), 10000)"
+    assert "result" in next(iter(nvim.lua(f"return vim.tbl_values((function() {code} end)())")))
+    nvim.press("K")
+    nvim.wait_for(lambda: nvim.lua("return #vim.api.nvim_list_wins()") == 2, "the hover")
+
+
 def edit_once(request: Request) -> Reply:
     if request.body["messages"][-1]["role"] == "tool":
         return say("edited")

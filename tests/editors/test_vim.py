@@ -13,10 +13,12 @@ import pytest
 
 from tests.editors.asking_server import HASH, LINES
 from tests.editors.neovim import surroundings
+from tests.editors.project import Project, told
 from tests.editors.real_server import COMMAND, last_words, settings
 from tests.processes import descendants, wait_for, wait_until_gone
 from tests.pseudo_terminal import PseudoTerminal
 from tests.raw_client import ROOT
+from tests.security.world import BWRAPS
 from tests.stub_provider import Reply, Request, StubProvider, call_tool, say
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Vim(PseudoTerminal):
         assert recipe is not None
         (folder / "lyma.vim").write_text(recipe[1])
         self.root = folder / "root"
-        self.root.mkdir()
+        self.root.mkdir(exist_ok=True)
         (self.root / "a b.txt").write_text("one\ntwo\nthree\n")
         self._state = folder / "state.txt"
         words = ["vim", "-Nu", "NONE", "-i", "NONE", "-n", "-S", str(folder / "lyma.vim"), "a b.txt"]
@@ -111,3 +113,20 @@ def test_only_a_typed_word_answers(tmp_path: Path, typed: str, approved: bool | 
         answers = json.loads(next(line for line in shown.splitlines() if line.startswith("[")))
         expected = None if approved is None else {"hash": HASH, "nonce": "nonce-1", "approved": approved}
         assert answers == [expected]
+
+
+@pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")
+def test_only_what_is_approved_runs(tmp_path: Path) -> None:
+    project = Project(tmp_path / "root")
+    with StubProvider(project.answer) as stub:
+        variables = settings(stub, tmp_path / "home")
+        hash_ = project.compile(variables)
+        with Vim(tmp_path, variables) as vim:
+            for number, typed in enumerate(("", "no", "yes"), 1):
+                vim.command("LymaAsk run the agent")
+                vim.expect("Type yes or no:")
+                assert hash_ in vim.shown
+                vim.press(f"{typed}\r")
+                wait_for(lambda number=number: vim.transcript().count("(end_turn)") == number)
+        results = [text for request in stub.requests if (text := told(request))]
+    assert ["three files" in text for text in results] == [False, False, True]

@@ -1,3 +1,11 @@
+-- Of what an editor asks for by itself, Lyma does these for agent.toml only; elsewhere others and Vim's own come first.
+local agents_only = {
+  ["textDocument/codeLens"] = true,
+  ["textDocument/completion"] = true,
+  ["textDocument/documentSymbol"] = true,
+  ["textDocument/hover"] = true,
+}
+
 ---@type vim.lsp.Config
 return {
   cmd = { "lyma-server" },
@@ -17,6 +25,14 @@ return {
     ["lyma/requestApproval"] = function(_, request) return require("lyma.approve").answer(request) end,
     ["workspace/applyEdit"] = function(_, params, place) return require("lyma.edit").apply(params, place.client_id) end,
   },
+  on_init = function(client)
+    local supports = client.supports_method
+    function client:supports_method(method, where)
+      local buffer = type(where) == "number" and where or 0
+      local is_agent = vim.fs.basename(vim.api.nvim_buf_get_name(buffer)) == "agent.toml"
+      return (is_agent or not agents_only[method]) and supports(self, method, where)
+    end
+  end,
   on_exit = function(_, _, client_id)
     vim.schedule(function()
       local ask = package.loaded["lyma.ask"]
