@@ -25,11 +25,34 @@ def test_every_promise_of_safety_has_a_row():
     assert kinds >= {"verdict", "guard", "mask", "approval", "budget", "redaction", "commit point"}
 
 
-REPORTS = """
-codecompanion.nvim#3011 claude-agent-acp#442 copilot-cli#4561 copilot-cli#4555 agent-shell#511 zed#62015 openclaw#124738
-agent-client-protocol#1979 codex#22181 copilot-cli#845 eca#422 eca#283 codex#26773 pygls#173 codex#21658 neovim#33408 kimi-cli#831
-lsp-ai#50 avante.nvim#1621 avante.nvim#1179 opencode.nvim#207 opencode#30765 codex#2909 pygls#517 gptel#1448 gp.nvim#29
-""".split()
+REPORTS = [
+    "codecompanion.nvim#3011",
+    "claude-agent-acp#442",
+    "copilot-cli#4561",
+    "copilot-cli#4555",
+    "agent-shell#511",
+    "zed#62015",
+    "openclaw#124738",
+    "agent-client-protocol#1979",
+    "codex#22181",
+    "copilot-cli#845",
+    "eca#422",
+    "eca#283",
+    "codex#26773",
+    "pygls#173",
+    "codex#21658",
+    "neovim#33408",
+    "kimi-cli#831",
+    "lsp-ai#50",
+    "avante.nvim#1621",
+    "avante.nvim#1179",
+    "opencode.nvim#207",
+    "opencode#30765",
+    "codex#2909",
+    "pygls#517",
+    "gptel#1448",
+    "gp.nvim#29",
+]
 
 
 @pytest.mark.parametrize("report", REPORTS)
