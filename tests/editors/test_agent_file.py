@@ -10,7 +10,6 @@ from tests.agent_script import NAME, SPEC, script
 from tests.agents import FILES, document, text_of
 from tests.protocol.test_agents import PLAIN, SHOWN, House, press
 from tests.security.world import BWRAPS, LINUX
-from tests.stub_provider import say
 
 pytestmark = LINUX
 WORDY = text_of(document(purpose="Größe 🎉"))
@@ -180,7 +179,6 @@ def test_from_a_lens_to_a_run(buffer):
 
 
 def test_commands_say_what_they_need(house):
-    house.stub.replies = [say("no draft")]
     house.start({})
     wrong = [
         ("lyma.approve", [], "invalid_params"),

@@ -21,6 +21,7 @@ from tests.stub_provider import StubProvider, say
 RUNS = pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")
 pytestmark = LINUX
 
+DONE = [say("Done.")]
 ABLE = {"experimental": {"lyma": {"protocolVersion": 1, "events": {}, "approvals": {}}}}
 PLAIN = {"window": {"showDocument": {"support": True}, "showMessage": {"messageActionItem": {}}}}
 
@@ -28,11 +29,11 @@ PLAIN = {"window": {"showDocument": {"support": True}, "showMessage": {"messageA
 class House:
     """A workspace, a provider on loopback and a server, with all that the person is asked and answers."""
 
-    def __init__(self, folder: Path, replies: Any = ()) -> None:
+    def __init__(self, folder: Path, replies: Any = DONE) -> None:
         self.root, self.home = folder / "app", folder / "home"
         self.root.mkdir()
         (self.root / "CHANGELOG.md").write_text("old\n")
-        self.stub = StubProvider(replies or [say("Done.")])
+        self.stub = StubProvider(replies)
         self.asked: list[dict[str, Any]] = []
 
     def __enter__(self):

@@ -108,11 +108,11 @@ class World:
     def words(self, bounds=None) -> list[str]:
         return [*self.drop, *self.enclose(bounds).words]
 
-    async def run(self, script: str, bounds=None, *, arguments=(), environment=()) -> tuple[int, str]:
+    async def run(self, script: str, bounds=None, *, arguments=(), environment=(), timeout_s=30) -> tuple[int, str]:
         fence = self.enclose(bounds)
         given = {"PATH": PATH, "HOME": str(self.home), **fence.environment, **dict(environment)}
         words = [*self.drop, *fence.words, "/bin/sh", "-c", script, "sh", *map(str, arguments)]
-        result = await run_helper(words, env=given, cwd=self.work, timeout_s=30)
+        result = await run_helper(words, env=given, cwd=self.work, timeout_s=timeout_s)
         return result.status, (result.stdout + result.stderr).decode()
 
     async def run_each(self, scripts: list[str]) -> dict[str, tuple[int, str]]:
