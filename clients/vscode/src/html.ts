@@ -20,7 +20,7 @@ export function pageHtml({ script, style, source }: Assets, nonce = randomBytes(
     <title>Lyma</title>
   </head>
   <body>
-    <main id="log" role="log" aria-label="Conversation" tabindex="0"></main>
+    <main id="log" role="log" aria-label="Conversation" tabindex="0"><div id="turns"></div></main>
     <p id="status" role="status"></p>
     <form id="form">
       <label class="unseen" for="prompt">Ask Lyma</label>

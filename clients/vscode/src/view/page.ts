@@ -17,6 +17,10 @@ interface Saved {
   readonly draft: string;
 }
 
+/** How long one frame may draw, in milliseconds. */
+const DRAW_MS = 8;
+/** How many blocks of an answer stand in a group. */
+const GROUP = 40;
 /** The most characters of a card's body; more of it is in the session. */
 const CARD_LIMIT = 50_000;
 const ACTIONS: Readonly<Record<Action, string>> = { addKey: "Add Key", showLog: "Show Log" };
@@ -24,6 +28,7 @@ const ACTIONS: Readonly<Record<Action, string>> = { addKey: "Add Key", showLog: 
 const api = acquireVsCodeApi();
 const byId = (id: string) => document.getElementById(id) ?? document.body;
 const log = byId("log");
+const list = byId("turns");
 const statusLine = byId("status");
 const prompt = byId("prompt") as HTMLTextAreaElement;
 const stop = byId("stop") as HTMLButtonElement;
@@ -52,6 +57,7 @@ class Growing {
   private readonly tail = element("div", "block");
   private raw = "";
   private hidden: HTMLElement | undefined;
+  private last: HTMLElement | undefined;
 
   constructor(private readonly root: HTMLElement) {
     root.append(this.tail);
@@ -68,7 +74,7 @@ class Growing {
     while (this.done.length > 0 && performance.now() < until) {
       const block = element("div", "block");
       block.append(...render(this.done.shift() ?? "").map(grow));
-      this.tail.before(block);
+      this.group().append(block);
     }
     if (this.done.length > 0) return true;
     this.tail.replaceChildren(...render(this.blocks.open).map(grow));
@@ -77,6 +83,16 @@ class Growing {
       this.hidden.textContent = `${this.blocks.hidden.toLocaleString("en")} more characters are not shown.`;
     }
     return false;
+  }
+
+  /** Blocks stand in groups, and a group that is out of sight costs nothing: one by one they would cost more than they save. */
+  private group(): HTMLElement {
+    if (this.last === undefined || this.last.childElementCount >= GROUP) {
+      this.last?.classList.add("whole");
+      this.last = element("div", "group");
+      this.tail.before(this.last);
+    }
+    return this.last;
   }
 
   /** Whether the text is what has been drawn already. */
@@ -121,16 +137,24 @@ function schedule(drawn: Drawn): void {
 
 function drawAll(): void {
   frame = 0;
-  const follow = isAtEnd();
-  const until = performance.now() + 12;
+  const until = performance.now() + DRAW_MS;
   for (const drawn of due) if (!drawn.draw(until)) due.delete(drawn);
   if (due.size > 0) frame = requestAnimationFrame(drawAll);
-  if (follow) log.scrollTop = log.scrollHeight;
 }
 
-function isAtEnd(): boolean {
-  return log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-}
+/** The view follows what comes until the person scrolls back, and again once they are at the end. */
+let isFollowing = true;
+let lastTop = 0;
+
+log.addEventListener("scroll", () => {
+  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  if (isAtEnd) isFollowing = true;
+  else if (log.scrollTop < lastTop) isFollowing = false;
+  lastTop = log.scrollTop;
+});
+new ResizeObserver(() => {
+  if (isFollowing) log.scrollTop = log.scrollHeight;
+}).observe(list);
 
 const turns = new Map<string, HTMLElement>();
 const items = new Map<string, { root: HTMLElement; drawn: Drawn }>();
@@ -139,7 +163,7 @@ function turnOf(event: PageEvent): HTMLElement {
   const key = `${event.session} ${event.turn}`;
   let turn = turns.get(key);
   if (turn === undefined) {
-    turn = log.appendChild(element("section", "turn"));
+    turn = list.appendChild(element("section", "turn"));
     turns.set(key, turn);
     for (const [old, section] of turns) {
       if (turns.size <= 60) break;
@@ -300,23 +324,18 @@ function save(): void {
   api.setState({ session: state.session, draft: prompt.value });
 }
 
-function showAll(events: readonly PageEvent[]): void {
-  const follow = isAtEnd();
-  events.forEach(show);
-  if (follow) log.scrollTop = log.scrollHeight;
-}
-
 function reset(): void {
   turns.clear();
   items.clear();
   due.clear();
-  log.replaceChildren();
+  list.replaceChildren();
+  isFollowing = true;
 }
 
 window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
   if (data.type === "reset") reset();
   if (data.type === "reset" || data.type === "state") showState(data.state);
-  if (data.type === "reset" || data.type === "events") showAll(data.events);
+  if (data.type === "reset" || data.type === "events") data.events.forEach(show);
   if (data.type === "focus") prompt.focus();
 });
 

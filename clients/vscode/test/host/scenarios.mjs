@@ -1,0 +1,269 @@
+// What a person does, scenario by scenario. What only the page shows is asserted here, the rest by whoever runs them.
+
+/** How long the view may take to say so after a click. */
+const SOON_MS = 10_000;
+
+export const scenarios = {
+  /** Ask from the palette; stop while it streams where `stop` says so. */
+  async ask(window, { prompt, expect, stop, edit, shot = "ask" }) {
+    if (edit) await window.open(edit);
+    await window.ask(prompt);
+    await window.shows(expect);
+    let stopMs;
+    if (stop) {
+      const begun = Date.now();
+      await window.chat.locator("#stop").click();
+      await window.shows("Stopped.");
+      stopMs = Date.now() - begun;
+    }
+    await window.idle();
+    await window.shot(shot);
+    return { stopMs, ...(await window.seen()) };
+  },
+
+  /** The keyboard alone: focus the view, ask, leave the line, stop with Escape. */
+  async keyboard(window, { prompt, expect }) {
+    await window.command("Lyma: New Conversation");
+    await window.command("Lyma: Focus on Chat View");
+    const box = window.chat.locator("#prompt");
+    await box.focus();
+    await window.page.keyboard.type(prompt);
+    await window.page.keyboard.press("Enter");
+    await window.shows(expect);
+    await window.page.keyboard.press("Escape");
+    await window.shows("Stopped.");
+    const roles = await window.chat.locator("body").evaluate((body) => ({
+      log: body.querySelector("[role=log]")?.getAttribute("aria-label"),
+      status: body.querySelector("[role=status]")?.textContent,
+      label: body.querySelector("label[for=prompt]")?.textContent,
+    }));
+    return roles;
+  },
+
+  /** An edit is applied in an open editor, and undone with the editor's own undo. */
+  async edit(window, { file, prompt, before, after, shot }) {
+    await window.open(file);
+    await window.editorShows(before);
+    await window.ask(prompt);
+    await window.editorShows(after);
+    await window.idle();
+    await window.chat.locator(".card.edit").first().waitFor();
+    if (shot) await window.shot(shot);
+    await window.page.locator(".tab", { hasText: file }).first().click();
+    await window.page.keyboard.press("Control+Z");
+    await window.editorShows(before);
+    return { text: await window.editorText() };
+  },
+
+  /** Ask for an approval; press a button of the dialog, or dismiss it. */
+  async approval(window, { prompt, press, expect, shot, readFirst }) {
+    await window.ask(prompt);
+    await window.dialog().waitFor();
+    const question = await window.dialog().innerText();
+    if (shot) await window.shot(shot);
+    const tab = await window.page.locator(".tab.active").innerText();
+    if (readFirst) {
+      await window.press("Read First");
+      await window.editorShows("May");
+      await window.page.locator(".notification-toast .monaco-button", { hasText: "Decide" }).first().click();
+      await window.dialog().waitFor();
+    }
+    if (press === undefined) await window.dismiss();
+    else await window.press(press);
+    await window.shows(expect);
+    await window.idle();
+    await window.page.locator(".tab", { hasText: "agent.txt" }).waitFor({ state: "detached" });
+    return { question, tab, ...(await window.seen()) };
+  },
+
+  /** The server dies; it is started again and the next ask is answered. */
+  async crash(window, { prompt, next, expect }) {
+    await window.ask(prompt);
+    await window.toast("Lyma's server stopped; it is started again").waitFor();
+    await window.chat.locator(".failure").waitFor();
+    await window.idle();
+    await window.ask(next);
+    await window.shows(expect);
+    return window.seen();
+  },
+
+  /** An answer that means harm. */
+  async attack(window, { prompt, expect }) {
+    const asked = [];
+    window.page.on("request", (request) => asked.push(request.url()));
+    await window.ask(prompt);
+    await window.shows(expect, 60_000);
+    await window.idle();
+    const log = window.chat.locator("#log");
+    const found = await log.evaluate((root) => {
+      const texts = root.textContent;
+      return {
+        elements: [...new Set([...root.querySelectorAll(".answer *")].map((each) => each.localName))].sort(),
+        attributes: [
+          ...new Set([...root.querySelectorAll(".answer *")].flatMap((each) => each.getAttributeNames())),
+        ].sort(),
+        links: [...root.querySelectorAll("a")].map((each) => each.getAttribute("href")),
+        raw: ["<script>", "‮", ""].map((each) => texts.includes(each)),
+        hacked: globalThis.hacked ?? null,
+        length: texts.length,
+        wide: root.scrollWidth > root.clientWidth,
+      };
+    });
+    const foreign = asked.filter((url) => url.includes("example"));
+    return { ...found, foreign };
+  },
+
+  /** Leave in the middle of a turn. */
+  async leave(window, { prompt, expect }) {
+    await window.ask(prompt);
+    await window.shows(expect);
+    return {};
+  },
+
+  /** Reload in the middle of a conversation; it is shown again and goes on. */
+  async reload(window, { prompt, expect, next, then }) {
+    await window.ask(prompt);
+    await window.shows(expect);
+    await window.idle();
+    await window.chat.locator("#prompt").fill("a draft");
+    await window.page.waitForTimeout(1500); // the window writes its state down now and then
+    await window.page.reload({ waitUntil: "domcontentloaded" });
+    await window.ready();
+    await window.shows(expect, 60_000);
+    const draft = await window.chat.locator("#prompt").inputValue();
+    await window.ask(next);
+    await window.shows(then);
+    await window.idle();
+    return { draft, ...(await window.seen()) };
+  },
+
+  /** A folder that nobody trusts: there is no such command. */
+  async untrusted(window) {
+    const dialog = window.dialog();
+    await dialog.waitFor();
+    await window.press("No, I don't trust");
+    await window.page.keyboard.press("F1");
+    const input = window.page.locator(".quick-input-widget input").first();
+    await input.fill(">Lyma: Ask");
+    await window.page
+      .locator(".quick-input-list", { hasText: "No matching commands" })
+      .waitFor({ timeout: SOON_MS })
+      .catch(() => undefined);
+    const rows = await window.page.locator(".quick-input-list .monaco-list-row").allInnerTexts();
+    return { rows };
+  },
+
+  /** No server: the message's button makes it work. */
+  async install(window, { prompt, expect, shot }) {
+    await window.ask(prompt);
+    const toast = window.toast("Lyma's server is not installed.");
+    await toast.waitFor();
+    if (shot) await window.shot(shot);
+    await toast.locator(".monaco-button", { hasText: "Install" }).click();
+    await window.toast("Installing Lyma's server").waitFor();
+    await window.toast("Installing Lyma's server").waitFor({ state: "detached", timeout: 300_000 });
+    await window.ask(prompt);
+    await window.shows(expect, 60_000);
+    return window.seen();
+  },
+
+  /** What the status command shows. */
+  async status(window, { expect, shot }) {
+    await window.command("Lyma: Show Status");
+    await window.editorShows(expect);
+    if (shot) await window.shot(shot);
+    return { text: await window.editorText() };
+  },
+
+  /** How long after the server sent a delta the page had painted it, in milliseconds. */
+  async latency(window, { count }) {
+    await window.ask("stamps 1");
+    await window.idle();
+    await watchStamps(window);
+    await window.chat.locator("#prompt").fill(`stamps ${count}`);
+    await window.page.keyboard.press("Enter");
+    await window.chat.locator(".note.end").nth(1).waitFor();
+    const stamps = await window.chat.locator("body").evaluate(() => globalThis.stamps);
+    return { stamps };
+  },
+
+  /** Frames while very many deltas arrive, and while nothing happens. */
+  async flood(window, { count }) {
+    await window.ask("stamps 1");
+    await window.idle();
+    await watchFrames(window);
+    await window.page.waitForTimeout(3000);
+    const quiet = await framesSeen(window);
+    await window.chat.locator("#prompt").fill(`flood ${count}`);
+    await watchFrames(window);
+    const begun = Date.now();
+    await window.page.keyboard.press("Enter");
+    await window.chat.locator(".note.end").nth(1).waitFor({ timeout: 120_000 });
+    const ms = Date.now() - begun;
+    const busy = await framesSeen(window);
+    await window.page.waitForTimeout(500);
+    const end = await window.chat.locator("#log").evaluate((log) => ({
+      last: log.textContent.slice(-200),
+      codes: log.querySelectorAll("code").length,
+      below: log.scrollHeight - log.scrollTop - log.clientHeight,
+    }));
+    return { quiet, busy, ms, ...end };
+  },
+
+  /** Pictures for the README. */
+  async pictures(window, { file, prompt, expect }) {
+    await window.open(file);
+    await window.ask(prompt);
+    await window.shows(expect);
+    await window.idle();
+    await window.page.waitForTimeout(300);
+    await window.shot("chat");
+    return {};
+  },
+};
+
+async function watchStamps(window) {
+  await window.chat.locator("body").evaluate((body) => {
+    const seen = new Set();
+    globalThis.stamps = [];
+    const look = (note) => {
+      for (const [, stamp] of body.textContent.matchAll(/at (\d{13})\./g)) {
+        if (!seen.has(stamp) && note)
+          requestAnimationFrame(() => setTimeout(() => globalThis.stamps.push(Date.now() - stamp)));
+        seen.add(stamp);
+      }
+    };
+    look(false);
+    new MutationObserver(() => look(true)).observe(body, { childList: true, subtree: true, characterData: true });
+  });
+}
+
+async function watchFrames(window) {
+  await window.chat.locator("body").evaluate(() => {
+    globalThis.frames = [];
+    globalThis.callbacks?.splice(0);
+    if (globalThis.ticking) return;
+    globalThis.ticking = true;
+    let last = performance.now();
+    const tick = (now) => {
+      globalThis.frames.push(now - last);
+      last = now;
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+}
+
+async function framesSeen(window) {
+  const [frames, work] = await window.chat
+    .locator("body")
+    .evaluate(() => [globalThis.frames, globalThis.callbacks ?? []]);
+  return { frames: frames.length, worstFrames: worst(frames), worstWork: worst(work) };
+}
+
+function worst(numbers) {
+  return [...numbers]
+    .sort((one, other) => other - one)
+    .slice(0, 6)
+    .map(Math.round);
+}
