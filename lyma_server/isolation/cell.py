@@ -89,8 +89,7 @@ async def start_cell(plan: CellPlan) -> Cell:
         ours.close()
         await cell.stop(0)
         raise
-    if plan.limits.processes > 1:
-        cell.limit_all(plan.limits.cpu_s)
+    cell.watch(plan.limits.cpu_s, plan.limits.scratch_bytes)
     return cell
 
 

@@ -45,8 +45,15 @@ async def prove_cells() -> Path:
         complaint = await complaint_of(bwrap)
         if complaint is None:
             return bwrap
-        hindrance = OLD_BWRAP if TOO_OLD in complaint else why(complaint)
+        hindrance = _hindrance(complaint)
     raise unavailable(hindrance)
+
+
+def _hindrance(complaint: str) -> str:
+    """What bubblewrap complains of has a remedy; that it shuts in too little has none that we know."""
+    if TOO_OLD in complaint:
+        return OLD_BWRAP
+    return why(complaint) if "bwrap: " in complaint else f"the one here does not hold ({complaint})"
 
 
 def _missing() -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from attrs import frozen
 
 from lyma_server.isolation.cell_clock import LOOK_S, CellClock
+from lyma_server.isolation.cell_mounts import WORK
 from lyma_server.isolation.launch import HelperFailed, Process, close_pipes, collect, open_exit, signal_group
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ START_S: Final = 10.0
 END_S: Final = 5.0
 """How long the kernel may take to end what was killed; then bubblewrap itself is killed, and with it all the rest."""
 
-Reason: TypeAlias = Literal["ended", "signal", "cpu", "output", "stopped"]
+Reason: TypeAlias = Literal["ended", "signal", "cpu", "files", "output", "stopped"]
 SIGNALLED: Final = 128
 """A status above it tells of a signal, as in a shell."""
 
@@ -37,8 +38,8 @@ SIGNALLED: Final = 128
 class Ended:
     """How a cell ended: the `status` of its program, and the end of what that said.
 
-    "ended" is by itself, "signal" what something inside or the kernel did to it, "cpu" its time, "output" that it said
-    more than it may, "stopped" that it was told to.
+    "ended" is by itself, "signal" what something inside or the kernel did to it, "cpu" its time, "files" that it made
+    more than fit, "output" that it said more than it may, "stopped" that it was told to.
     """
 
     status: int
@@ -94,14 +95,16 @@ class Cell:
             signal.pidfd_send_signal(first, signal.SIGKILL)
         os.close(first)
 
-    def limit_all(self, cpu_s: float) -> None:
-        """Hold all its processes together to so much processor time, as the kernel holds each of them."""
+    def watch(self, cpu_s: float, scratch_bytes: int) -> None:
+        """Hold it to what no limit of the kernel's does: the processor time of all processes together, and empty files."""
         if self._clock is None or self._ended.done():
             return
         if self._clock.seconds() > cpu_s:
             self.kill("cpu")
+        elif self._clock.has_too_many_files(WORK, scratch_bytes):
+            self.kill("files")
         else:
-            self._loop.call_later(LOOK_S, self.limit_all, cpu_s)
+            self._loop.call_later(LOOK_S, self.watch, cpu_s, scratch_bytes)
 
     def listen(self, hear: Callable[[bytes], None]) -> int | None:
         """Hand what the program says on stdout to `hear`, in pieces, the last one empty; how much there is, is up to that.

@@ -327,6 +327,14 @@ def disk(args):
     return written
 
 
+def empty_files(args):
+    """Each costs memory of the kernel's."""
+    for number in range(args["files"]):
+        os.close(os.open(f"/work/{number}", os.O_CREAT | os.O_WRONLY))
+    time.sleep(args["rest_s"])
+    return args["files"]
+
+
 def computing(_args):
     import signal
 
@@ -439,6 +447,7 @@ DEEDS = {
     "memory": memory,
     "shared memory": shared_memory,
     "disk": disk,
+    "empty files": empty_files,
     "computing": computing,
     "computing in turns": computing_in_turns,
     "plainly computing": plainly_computing,

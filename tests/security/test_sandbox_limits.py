@@ -43,7 +43,11 @@ FRAMES = {
 SHOUTS = {name: order("shouting", facts={"frame": frame}, grace_s=0) for name, frame in FRAMES.items()}
 HANDING = order("handing over", wall_s=1, grace_s=0)
 ROOT_BOMB = order("fork bomb", limits={"processes": PROCESSES}, weak=("own user", "who", "drop"))
+FILES = order("empty files", limits=SMALL, facts={"files": 20_000, "rest_s": 20})
+FREE_FILES = order("empty files", limits=SMALL, facts={"files": 20_000, "rest_s": 0.5}, weak=("watch",))
 QUICK = (
+    FILES,
+    FREE_FILES,
     TAKING,
     TAKING_MORE,
     BOMBS,
@@ -59,7 +63,7 @@ QUICK = (
 )
 TURNS = order("computing in turns", limits={"cpu_s": 1, "processes": PROCESSES})
 FREE_TURNS = order(
-    "computing in turns", limits={"cpu_s": 1, "processes": PROCESSES}, weak=("clock",), wall_s=5, grace_s=0
+    "computing in turns", limits={"cpu_s": 1, "processes": PROCESSES}, weak=("watch",), wall_s=5, grace_s=0
 )
 SLOW = (TURNS, FREE_TURNS, COMPUTING, IGNORING, UNLIMITED, SPARED)
 
@@ -72,6 +76,14 @@ def test_memory_and_disk_are_bounded(who, deed, most):
     assert (outcome["said"][deed]["did"] or 0) <= most
     more = attack(who, TAKING_MORE, QUICK)
     assert more["said"][deed]["did"] >= MUCH, "the control"
+
+
+@who
+def test_empty_files_are_counted(who):
+    outcome = attack(who, FILES, QUICK)
+    untouched(outcome)
+    assert (outcome["said"], outcome["reason"]) == (None, "files")
+    assert attack(who, FREE_FILES, QUICK)["said"]["empty files"]["did"] == 20_000, "the control"
 
 
 @who

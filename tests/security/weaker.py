@@ -89,7 +89,7 @@ DEFENCES: dict[str, Callable[[], object]] = {
     "descriptors": open_descriptor,
     "memory": without_limits("RLIMIT_AS"),
     "cpu": without_limits("RLIMIT_CPU"),
-    "clock": replaced(cell_life.Cell, "limit_all", lambda self, cpu_s: None),
+    "watch": replaced(cell_life.Cell, "watch", lambda self, *limits: None),
     "processes": without_limits("RLIMIT_NPROC"),
     "disk": lambda: _both(
         without_limits("RLIMIT_FSIZE"), replaced(cell_mounts, "_scratch", scratch_without_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -34,3 +35,8 @@ def test_time_of_children_collected_and_not():
 
 def test_what_is_gone_has_used_nothing():
     assert CellClock(2**22 + 1).seconds() == 0
+
+
+def test_files_of_our_own_root_are_not_counted():
+    """Bubblewrap begins there; what lies at the same place is no cell's."""
+    assert not CellClock(os.getpid()).has_too_many_files("/tmp", 0)
