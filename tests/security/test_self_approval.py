@@ -22,7 +22,7 @@ from tests.agent_script import NAME, SPEC
 from tests.lyma import environment, run_lyma
 from tests.protocol.test_agents import ABLE, House
 from tests.security.world import BWRAPS, LINUX, TIERS, made_world
-from tests.stub_provider import Reply, call_tool, say
+from tests.stub_provider import Reply, call_tool, refusing_url, say
 
 pytestmark = [LINUX, pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")]
 
@@ -122,7 +122,7 @@ def workshop(tmp_path):
 def test_no_command_of_the_agent_approves(workshop):
     """By its text, when it is executed, and by the mask: whichever sees it first."""
     before = workshop.kept()
-    for name in ("pty", "setsid", "script", "run"):
+    for name in ("pty", "setsid", "script"):
         done = workshop.lyma("exec", workshop.roads()[name])
         assert "only a person may give" in done.stderr, name
         assert done.returncode in {1, 126}, name
@@ -153,7 +153,9 @@ def test_outside_of_the_mask_the_roads_arrive(workshop, road):
     if road == "script" and shutil.which("script") is None:
         pytest.skip("script is not installed")
     command = ["bash", "-c", workshop.roads()[road]]
-    subprocess.run(command, cwd=workshop.root, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    nobody = {"LYMA_PROVIDERS__LOCAL__BASE_URL": refusing_url(), "LYMA_PROVIDERS__LOCAL__MODEL": "m"}
+    env = environment(LYMA_ORDER="local", **nobody)
+    subprocess.run(command, cwd=workshop.root, env=env, check=False, timeout=60, stdin=subprocess.DEVNULL)
     assert workshop.standing == "approved"
 
 
