@@ -122,8 +122,8 @@ def svg(screen: pyte.Screen, title: str) -> str:
     return "\n".join([*parts, "</g>", "</svg>", ""])
 
 
-def picture(name: str, title: str, answer: Callable[[Request], Reply], act: Callable[[Screen, Path], None]) -> None:
-    """Start Neovim in a small project, do something, and keep what is seen."""
+def picture(title: str, answer: Callable[[Request], Reply], act: Callable[[Screen, Path], None]) -> str:
+    """Start Neovim in a small project, do something, and draw what is seen."""
     with tempfile.TemporaryDirectory() as made, StubProvider(answer) as stub:
         folder = Path(made)
         root = folder / "work"
@@ -137,9 +137,7 @@ def picture(name: str, title: str, answer: Callable[[Request], Reply], act: Call
         with Screen([program(), "-n", *look, "jobs.py"], env, root) as screen:
             screen.wait_for("heappop")
             act(screen, root)
-            target = ROOT / "docs" / "pictures" / f"{name}.svg"
-            target.parent.mkdir(exist_ok=True)
-            target.write_text(svg(screen.screen, title))
+            return svg(screen.screen, title)
 
 
 def mend(request: Request) -> Reply:
@@ -178,9 +176,17 @@ def approve(screen: Screen, _root: Path) -> None:
     screen.wait_for("3: Approve")
 
 
+PICTURES: dict[str, Callable[[], str]] = {
+    "neovim-ask": lambda: picture("Neovim: :LymaAsk on a selection, with its answer and the edit", mend, ask),
+    "neovim-approval": lambda: picture("Neovim: an agent is shown in full before it may run", run_agent, approve),
+}
+
+
 def main() -> None:
-    picture("neovim-ask", "Neovim: :LymaAsk on a selection, with its answer and the edit", mend, ask)
-    picture("neovim-approval", "Neovim: an agent is shown in full before it may run", run_agent, approve)
+    folder = ROOT / "docs" / "pictures"
+    folder.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        (folder / f"{name}.svg").write_text(draw())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from tests.editors.neovim import Neovim
 from tests.editors.real_server import last_words, settings
 from tests.processes import descendants, wait_until_gone
 from tests.raw_client import ROOT
-from tests.stub_provider import Reply, Request, StubProvider, call_tool, fail, hang, say
+from tests.stub_provider import Reply, Request, StubProvider, call_tool, cut, fail, hang, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,6 +119,15 @@ def test_calls_routes_and_tokens_are_marked(start) -> None:
     assert "▸ **read_file** `path=a.txt`" in shown
     assert "✗ " in shown
     assert re.search(r"^\*done · \d+ in, \d+ out · .*local stub-model\*$", shown, re.MULTILINE)
+
+
+def test_a_part_that_broke_off_is_void(start) -> None:
+    nvim = start([cut("half an ans"), say("a whole answer")])
+    nvim.press(":LymaAsk go<CR>")
+    shown = nvim.wait_for_text("done ·")
+    assert "half an ans" not in shown
+    assert "broke off and is asked again" in shown
+    assert "a whole answer" in shown
 
 
 def test_progress_and_the_statusline_say_what_is_going_on(start) -> None:
