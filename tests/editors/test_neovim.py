@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,29 @@ def test_one_u_undoes_the_edit_and_nothing_else(start) -> None:
     nvim.wait_for(lambda: nvim.lines() == ["ne", "2", "3"])
     assert "**edited** a.txt" in nvim.transcript()
     assert "+2" in nvim.transcript()
+
+
+def test_what_was_typed_while_the_model_thought_is_a_step_of_its_own(start) -> None:
+    typed = threading.Event()
+    edit = edits(("two", "2"))
+
+    def answer(request: Request) -> Reply:
+        assert typed.wait(20)
+        return edit(request)
+
+    nvim = start(answer)
+    nvim.edit("a.txt", "one\ntwo\n")
+    nvim.press(":LymaAsk edit it<CR>")
+    nvim.wait_for(lambda: nvim.stub.requests, "the request")
+    nvim.press("iall ")
+    nvim.wait_for(lambda: nvim.lines() == ["all one", "two"])
+    nvim.lua("vim.lsp.get_clients()[1]:request_sync('lyma/status', vim.empty_dict(), 9000, 0)")  # and all that waits
+    typed.set()
+    nvim.wait_for_text("all is edited")
+    assert nvim.lines() == ["all one", "2"], nvim.stub.requests[-1].body["messages"][-1]
+    nvim.press("<Esc>u")
+    nvim.wait_for(lambda: nvim.lines() != ["all one", "2"])
+    assert nvim.lines() == ["all one", "two"]
 
 
 def test_the_diagnostics_of_the_line_travel_along(start) -> None:
