@@ -58,3 +58,35 @@ def test_neovim_asks_and_edits(tmp_path: Path) -> None:
     assert found["undone"] == ["zero", "one", "two"]
     assert (root / "a b.lua").read_text() == "one\ntwo\n"
     assert found["stopped"] is True
+
+
+def block(request: Request) -> Reply:
+    """Does what an action asks for: the lines that it names, with 2 for two."""
+    said = json.dumps(request.body["messages"])
+    if "one fenced block" not in said:
+        return say("Hello from the stub")
+    lines = "one\n2 😀\nthree\nfour" if "Fix this problem" in said else "2\n3"
+    return say("```lua\n", lines, "\n```\n")
+
+
+def test_neovim_without_a_plugin_fixes_rewrites_and_reads(tmp_path: Path) -> None:
+    root = (tmp_path / "root").resolve()
+    root.mkdir()
+    (root / "a b.lua").write_text("one\ntwo 😀\nthree\nfour\n")
+    with StubProvider(block) as stub:
+        ended = subprocess.run(
+            [neovim(), "--clean", "-l", str(HERE / "neovim_action.lua"), str(root), *COMMAND],
+            env=environment(**settings(stub, tmp_path / "home"), XDG_STATE_HOME=str(tmp_path)),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    assert ended.returncode == 0, ended.stderr.decode()
+    found = json.loads(ended.stdout.decode().splitlines()[-1])
+    assert found["titles"] == ["Fix with Lyma: two is not 2", "Rewrite the selection with Lyma"]
+    assert found["fixed"] == ["one", "2 😀", "three", "four"]
+    assert found["undone"] == ["one", "two 😀", "three", "four"]
+    assert found["rewritten"] == ["one", "2", "3", "four"]
+    assert found["transcript"][:3] == ["> hello", "", "Hello from the stub"]
+    assert (found["progress"][0], found["progress"][-1]) == ("begin", "end")
+    assert (root / "a b.lua").read_text() == "one\ntwo 😀\nthree\nfour\n"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import asdict, frozen
 from pygls.exceptions import JsonRpcException
 
 from lyma_server.agent.lines import line_end, with_line_end
@@ -170,26 +171,25 @@ def _as_action(server: LymaServer, kind: str, title: str, wish: Wish, diagnostic
 
 
 def _data(wish: Wish) -> Json:
-    return {
-        "uri": wish.uri,
-        "version": wish.version,
-        "first": wish.first,
-        "last": wish.last,
-        "message": wish.message,
-        "line": wish.line,
-    }
+    """Without nulls: some editors lose them on the way back."""
+    return {name: value for name, value in asdict(wish).items() if value is not None}
 
 
 def _wish(data: Json) -> Wish:
     """Raises InvalidParams where an action is not one of ours."""
     found = data.get("lyma") if isinstance(data, dict) else None
-    if not isinstance(found, dict) or found.keys() != _data(Wish("", 0, 0, 0)).keys():
+    wish = None
+    with suppress(TypeError):
+        wish = Wish(**(found if isinstance(found, dict) else {}))
+    if wish is None or not _holds(wish):
         raise InvalidParams("params.data: that of an action of Lyma is expected")
-    numbers = [found[name] for name in ("version", "first", "last", "line")]
-    texts = isinstance(found["uri"], str) and isinstance(found["message"], str | None)
-    if not texts or not all(type(number) is int and number >= 0 for number in numbers[1:]):
-        raise InvalidParams("params.data: that of an action of Lyma is expected")
-    return Wish(**found)
+    return wish
+
+
+def _holds(wish: Wish) -> bool:
+    numbers = (wish.version, wish.first, wish.last, wish.line)
+    texts = isinstance(wish.uri, str) and isinstance(wish.message, str | None)
+    return texts and all(type(number) is int for number in numbers) and min(numbers[1:]) >= 0
 
 
 def _current(server: LymaServer, wish: Wish) -> Document:
