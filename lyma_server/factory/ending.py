@@ -62,6 +62,7 @@ LIMITS: Final[Mapping[str, str]] = {
     "tokens": "budget.max_tokens",
     "cost_micros": "budget.max_cost_micros",
     "cpu_s": "budget.cpu_s",
+    "scratch_mb": "budget.scratch_mb",
     "files_read": "files.max_files",
     "bytes_read": "files.max_read_bytes",
     "bytes_written": "files.max_write_bytes",

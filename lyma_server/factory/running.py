@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from lyma_server.factory.sandbox_port import InsidePort
     from lyma_server.protocol.base import Json
 
+USED_UP: Final = {"cpu": "cpu_s", "files": "scratch_mb"}
+"""The limit that ended a child, by the reason of its end."""
+
 GRACE_S: Final = 0.5
 """How long a child may take to end by itself."""
 SHORT_GRACE_S: Final = 0.05
@@ -199,8 +202,8 @@ class Run:
         except (ChildGone, ChannelFault) as error:
             ended = await inside.stop(GRACE_S if isinstance(error, ChildGone) else SHORT_GRACE_S)
             transcript.note("child", status=ended.status, reason=ended.reason, output=ended.output)
-            if ended.reason == "cpu":
-                raise Exhausted("cpu_s", self.path) from error
+            if ended.reason in USED_UP:
+                raise Exhausted(USED_UP[ended.reason], self.path) from error
             if isinstance(error, ChildGone):
                 raise ChildGone(f"status {ended.status}") from error
             raise
