@@ -67,9 +67,11 @@ async def test_while_the_mask_is_being_proven(tmp_path):
 
 
 async def test_while_files_are_copied(tmp_path, monkeypatch):
+    copied: list[bool] = []
     stage, loop, going_on = Stage(), asyncio.get_running_loop(), threading.Event()
 
     def slow(*_):
+        copied.append(True)
         loop.call_soon_threadsafe(stage.reached.set)
         going_on.wait(10)
         return b"x"
@@ -80,6 +82,7 @@ async def test_while_files_are_copied(tmp_path, monkeypatch):
     desk.write({f"src/{number}": "x" for number in range(100)})
     result = await cancelled_at(desk, stage)
     assert (result.status, desk.sandbox.launches) == ("cancelled", [])
+    assert len(copied) == 1
 
 
 def _reading(slow):

@@ -216,6 +216,27 @@ async def test_two_runs_do_not_change_the_same_file(tmp_path):
     assert len(result.changes) == 1
 
 
+async def test_what_a_failed_run_would_have_changed_is_free_for_others(tmp_path):
+    leaf = plain_bundle("leaf", files__write=["a"], tools__allow=["fs.write"])
+
+    async def life(child):
+        await child.hello()
+        await child.put("a", str(child.start["input"]))
+        if child.start["input"] != 1:
+            await child.result({"text": "x"})
+
+    async def both(child):
+        await child.hello()
+        replies = [await child.ask("agent.run", hash=leaf.hash, input=each) for each in (1, 2)]
+        await child.result({"text": json.dumps([reply["status"] for reply in replies])})
+
+    desk = desk_with(tmp_path, say("x"), life=both, leaf=life)
+    desk.approve(leaf)
+    result = await desk.run(root_of(leaf, files__write=["a"], tools__allow=["fs.write"]))
+    assert json.loads(result.output["text"]) == ["crashed", "ok"]
+    assert [change.content for change in result.changes] == [b"2"]
+
+
 async def test_the_stricter_of_both_binds(tmp_path):
     desk = desk_with(tmp_path, say("x"), life=running(1))
     desk.approve(LEAF)
