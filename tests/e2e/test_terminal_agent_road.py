@@ -101,6 +101,17 @@ def test_by_a_script(house):
     assert gone_on.returncode == 0, gone_on.stderr
 
 
+def test_an_interrupt_at_the_question_withdraws_it(house, stub):
+    hash_ = house.compiled()
+    with house.terminal("run-compiled-agent", hash_) as terminal:
+        terminal.expect(PROMPT)
+        terminal.interrupt()
+        assert terminal.leave() == 130
+    rows = [json.loads(line) for line in house.lyma("agents", "--json").stdout.splitlines()]
+    assert [row["here"] for row in rows] == ["waiting"]
+    assert stub.requests == []
+
+
 def test_by_the_model_in_an_ask(house, stub):
     os.unlink(house.spec)
     house.spec.parent.rmdir()

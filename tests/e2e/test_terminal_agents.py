@@ -159,6 +159,8 @@ def test_an_agent_is_named_in_every_plain_way(workspace, named):
         (("draft-agent", "--from-template", "Bad Name"), "is no name for an agent"),
         (("draft-agent", "--from-template", AGENT), "is there already"),
         (("approve", "zzz"), "is no hash"),
+        (("run-compiled-agent", "zzz"), "is no hash"),
+        (("run_compiled_agent",), "arguments are required: HASH"),
         (("approve", "sha256:000000"), "There is no compiled agent"),
         (("approve",), "waiting in this folder: none"),
         (("approve", "--revoke", "sha256:12"), "names no compiled or approved agent"),
@@ -172,7 +174,9 @@ def test_wrong_usage_is_one_sentence(workspace, arguments, said):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [("draft-agent", "--from-template", "x"), ("approve",)])
+@pytest.mark.parametrize(
+    "command", [("draft-agent", "--from-template", "x"), ("approve",), ("run-compiled-agent", "sha256:000000")]
+)
 def test_agents_do_not_work_in_a_home_or_in_lymas_own_folder(lyma_env, command):
     home = Path(lyma_env["LYMA_HOME"])
     home.mkdir(parents=True, exist_ok=True)

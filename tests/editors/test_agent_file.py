@@ -161,6 +161,11 @@ def test_from_a_lens_to_a_run(buffer):
     hash_ = compiled["hash"]
     approve = f"Approve {hash_[:13]}…"
     assert list(buffer.lenses()) == ["Compile", approve]
+    nowhere = {"line": 0, "character": 0}
+    place = {"textDocument": {"uri": buffer.uri}, "range": {"start": nowhere, "end": nowhere}}
+    actions = house.result("textDocument/codeAction", **place, context={"diagnostics": []})
+    assert [action["title"] for action in actions] == ["Compile", approve]
+    assert house.result("textDocument/codeAction", **place, context={"diagnostics": [], "only": ["quickfix"]}) == []
     house.answer(show=SHOWN, prompt=None)
     command = {"command": "lyma.approve", "arguments": [hash_]}
     assert house.kind("workspace/executeCommand", **command) == "approval_unavailable"

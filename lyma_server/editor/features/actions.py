@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 QUICK_FIX: Final = "quickfix.lyma"
 REWRITE: Final = "refactor.rewrite.lyma"
+AGENT: Final = "source.lyma"
 CONTENT_MODIFIED: Final = -32801
 REQUEST_CANCELLED: Final = -32800
 MOST_FIXES: Final = 5
@@ -77,15 +78,30 @@ class Wish:
     line: int = 0
 
 
-def code_actions(server: LymaServer, call: Call) -> Json:
-    """What Lyma offers at a place of an open document."""
+def code_actions(server: LymaServer, call: Call) -> Json | Coroutine[Any, Any, Json]:
+    """What Lyma offers at a place of an open document; in an agent.toml also what its code lenses do, for editors that have
+    none.
+    """
     params: types.CodeActionParams = call.params
     document = server.documents.find(params.text_document.uri)
     if document is None:
         return []
     only = params.context.only
     offered = list(_offers(document, params))
-    return [_as_action(server, *offer) for offer in offered if only is None or _wanted(offer[0], only)]
+    listed = [_as_action(server, *offer) for offer in offered if only is None or _wanted(offer[0], only)]
+    if document.uri.endswith("/agent.toml") and (only is None or _wanted(AGENT, only)):
+        return _with_agents(server, document.uri, listed)
+    return listed
+
+
+async def _with_agents(server: LymaServer, uri: str, listed: list[Json]) -> Json:
+    from lyma_server.editor.features.agent_file import agent_at, agent_commands
+
+    document = agent_at(server, uri)
+    commands = [] if document is None else await agent_commands(server, document)
+    if not server.client.has("textDocument.codeAction.codeActionLiteralSupport"):
+        return [*listed, *commands]
+    return [*listed, *({"title": each["title"], "kind": AGENT, "command": each} for each in commands)]
 
 
 def resolve(server: LymaServer, call: Call) -> Coroutine[Any, Any, Json]:

@@ -122,6 +122,12 @@ def code_lenses(server: LymaServer, call: Call) -> Json | Coroutine[Any, Any, Js
 
 
 async def _code_lenses(server: LymaServer, document: Document) -> Json:
+    span = _range(server, document, (0, 0), (0, 0))
+    return [{"range": span, "command": command} for command in await agent_commands(server, document)]
+
+
+async def agent_commands(server: LymaServer, document: Document) -> list[Json]:
+    """The commands that lead on from an agent as it is shown."""
     core = await server.engine.open()
     folder = Path(document.path or "").parent
     found = await asyncio.to_thread(examined, folder, document.text, core.factory.ceiling)
@@ -131,8 +137,7 @@ async def _code_lenses(server: LymaServer, document: Document) -> Json:
     except LymaError:
         return []
     standing = None if hash_ is None else await asyncio.to_thread(standing_of, core.factory, hash_, root)
-    span = _range(server, document, (0, 0), (0, 0))
-    return [{"range": span, "command": command} for command in lens_commands(document.uri, hash_, standing)]
+    return list(lens_commands(document.uri, hash_, standing))
 
 
 def standing_of(factory: Factory, hash_: str, root: Path) -> str | None:

@@ -76,7 +76,10 @@ def capabilities(server: LymaServer) -> dict[str, Json]:
     return {
         "positionEncoding": server.client.position_encoding,
         "textDocumentSync": {"openClose": True, "change": 1, "save": {"includeText": False}},
-        "codeActionProvider": {"codeActionKinds": ["quickfix.lyma", "refactor.rewrite.lyma"], "resolveProvider": True},
+        "codeActionProvider": {
+            "codeActionKinds": ["quickfix.lyma", "refactor.rewrite.lyma", "source.lyma"],
+            "resolveProvider": True,
+        },
         "hoverProvider": True,
         "completionProvider": {"triggerCharacters": ["[", '"', "="]},
         "documentSymbolProvider": True,

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from lyma_server.editor.server import LymaServer
 
 TITLE: Final = "Lyma"
-_WORDS: Final = {TextItem: "answering", ThinkingItem: "thinking", ToolCallItem: "using {name}"}
+_WORDS: Final = {
+    TextItem: "answering",
+    ThinkingItem: "thinking",
+    ToolCallItem: "using {name}",
+    RunItem: "running {name}",
+}
 _DONE: Final = {CommandOutputItem: "ran {command}", EditItem: "edited {path}", RunItem: "ran {name}"}
 _LONGEST: Final = 120
 
