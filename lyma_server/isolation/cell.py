@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from attrs import frozen
 from lyma_server.isolation import cell_filter
 from lyma_server.isolation.cell_life import Cell
 from lyma_server.isolation.cell_mounts import OURS, Contents, cell_arguments
-from lyma_server.isolation.launch import Process, close_pipes, collect, launch
+from lyma_server.isolation.launch import Process, launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +28,7 @@ PYTHON: Final = ("/usr/bin/python3", "-I", "-S", "-B")
 """The system's own: any other may lie where the user of a slot may not go. Nothing but its standard library is loaded."""
 
 SETPRIV: Final = "/usr/bin/setpriv"
+ENTER_INSIDE: Final = f"{OURS}/enter.py"
 ENTER: Final = Path(__file__).with_name("cell_enter.py")
 ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "HOME": "/work", "TMPDIR": "/work", "LANG": "C.UTF-8"}
 """All of it: bubblewrap is started with this too, for inside `/proc/1/environ` shows what it was started with."""
@@ -72,15 +73,34 @@ _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cells")
 
 
 async def start_cell(plan: CellPlan) -> Cell:
-    """Start one. Raises HelperFailed where bubblewrap cannot even be started; what goes wrong later ends the cell."""
+    """Start one. Raises HelperFailed where bubblewrap cannot even be started; what goes wrong later ends the cell.
+
+    A start that is cancelled goes on until there is something to hold, and is ended by that: between making the first
+    process and letting it go on, bubblewrap would leave it behind for ever.
+    """
+    starting = asyncio.ensure_future(_start(plan))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _undisturbed(starting)
+        if starting.exception() is None:
+            cell = starting.result()
+            cell.channel.close()
+            await cell.stop(0)
+        raise
+
+
+async def _start(plan: CellPlan) -> Cell:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     info, told = os.pipe()
     with theirs, ExitStack() as unless_started, ExitStack() as stack:
         unless_started.callback(ours.close)
         unless_started.callback(os.close, info)
         stack.callback(os.close, told)
-        words, descriptors = _prepare(plan, theirs.fileno(), told, stack)
-        process = await _launched(words, (*descriptors, theirs.fileno(), told), stdin=plan.stdin)
+        words, given = _prepare(plan, theirs.fileno(), told, stack)
+        descriptors = (*given, theirs.fileno(), told)
+        loop = asyncio.get_running_loop()
+        process = await loop.run_in_executor(_starter, lambda: _launch(words, descriptors, stdin=plan.stdin))
         unless_started.pop_all()
     cell = Cell(process, ours)
     try:
@@ -93,16 +113,11 @@ async def start_cell(plan: CellPlan) -> Cell:
     return cell
 
 
-async def _launched(words: list[str], descriptors: tuple[int, ...], *, stdin: bool) -> Process:
-    """Start it in the thread that lasts. A start that nobody waits for any more is undone."""
-    starting = asyncio.get_running_loop().run_in_executor(_starter, lambda: _launch(words, descriptors, stdin=stdin))
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        process = await starting
-        collect(process)
-        close_pipes(process)
-        raise
+async def _undisturbed(starting: asyncio.Future[Cell]) -> None:
+    """Wait for it, however often we are cancelled."""
+    while not starting.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({starting})
 
 
 def _launch(words: list[str], descriptors: tuple[int, ...], *, stdin: bool) -> Process:
@@ -114,8 +129,7 @@ def _prepare(plan: CellPlan, channel: int, info: int, stack: ExitStack) -> tuple
     alone = plan.limits.processes == 1
     outer = _in_memory(cell_filter.outer_filter(alone=alone), stack)
     files = {
-        path: _in_memory(content, stack)
-        for path, content in {f"{OURS}/enter.py": ENTER.read_bytes(), **plan.files}.items()
+        path: _in_memory(content, stack) for path, content in {ENTER_INSIDE: ENTER.read_bytes(), **plan.files}.items()
     }
     contents = Contents(
         files=files,
@@ -125,7 +139,7 @@ def _prepare(plan: CellPlan, channel: int, info: int, stack: ExitStack) -> tuple
         outer_filter=outer,
         info=info,
     )
-    entering = (*PYTHON, f"{OURS}/enter.py", *_order(plan, channel))
+    entering = (*PYTHON, ENTER_INSIDE, *_order(plan, channel))
     return [*drop(plan.slot), str(plan.bwrap), *cell_arguments(contents), "--", *entering], (outer, *files.values())
 
 

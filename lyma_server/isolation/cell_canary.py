@@ -17,6 +17,7 @@ from lyma_server.errors import SandboxUnavailable
 from lyma_server.isolation.canary import FILE, TEMPORARY, listening, sentinel
 from lyma_server.isolation.cell import ENVIRONMENT, PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_mounts import OURS
+from lyma_server.isolation.cell_sweep import sweep
 from lyma_server.isolation.probe import NOT_INSTALLED, find_bwraps, why
 from lyma_server.isolation.process import HelperFailed
 
@@ -40,6 +41,7 @@ async def prove_cells() -> Path:
     """The bubblewrap with which cells hold. Raises SandboxUnavailable with what to do where there is none."""
     if hindrance := _missing():
         raise unavailable(hindrance)
+    await asyncio.to_thread(sweep)
     hindrance = NOT_INSTALLED
     for bwrap in find_bwraps():
         complaint = await complaint_of(bwrap)

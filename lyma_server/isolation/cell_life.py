@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from attrs import frozen
 
+from lyma_server.isolation import family
 from lyma_server.isolation.cell_clock import LOOK_S, CellClock
 from lyma_server.isolation.cell_mounts import WORK
 from lyma_server.isolation.launch import HelperFailed, Process, close_pipes, collect, open_exit, signal_group
@@ -134,7 +135,8 @@ class Cell:
         if self._ended.done():
             return
         self._reason = self._reason or reason
-        if self._first is None:
+        if self._first is None:  # bubblewrap last: what it has just made would wait for it for ever
+            family.end(self._process.pid, signal.SIGKILL)
             signal_group(self._process, signal.SIGKILL)
         else:
             with suppress(ProcessLookupError):

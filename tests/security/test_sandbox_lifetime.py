@@ -15,12 +15,13 @@ import pytest
 
 from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.sandbox import Launch, Sandbox
-from lyma_server.isolation import cell
+from lyma_server.isolation import cell, cell_canary
+from lyma_server.isolation.cell_sweep import sweep
 from tests.agents import bundle
 from tests.guards import living_children
-from tests.processes import descendants, find, wait_for, wait_until_gone, words_of
+from tests.processes import descendants, find, is_gone, wait_for, wait_until_gone, words_of
 from tests.security.evil import SANDBOXED, order, plainly, surroundings, who
-from tests.security.world import PYTHON
+from tests.security.world import PLAIN_BWRAPS, PYTHON
 
 pytestmark = SANDBOXED
 FEW, MANY = 5, 100
@@ -50,12 +51,6 @@ def ours() -> set[str]:
     return found
 
 
-def temporary() -> set[Path]:
-    return {path for folder in ("/tmp", "/var/tmp", "/dev/shm") for path in Path(folder).glob("*canary*")} | set(
-        Path("/tmp").glob("lyma*")
-    )
-
-
 async def begin(sandbox, staged):
     inside = await sandbox.start(Launch(bundle=bundle(), staged=staged))
     assert (await inside.channel.receive())["type"] == "hello"
@@ -63,15 +58,20 @@ async def begin(sandbox, staged):
 
 
 @pytest.mark.parametrize("times", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
-async def test_starts_leave_nothing(sandbox, staged, times):
+async def test_starts_leave_nothing(staged, times, monkeypatch):
+    folder = staged.parent
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(cell_canary, "TEMPORARY", folder)
+    sandbox = Sandbox()
     await (await begin(sandbox, staged)).stop(0)
-    slots, descriptors, files, children = set(sandbox._slots), ours(), temporary(), living_children()
+    slots, descriptors, children = set(sandbox._slots), ours(), living_children()
     for _ in range(times):
         inside = await begin(sandbox, staged)
         ended = await inside.stop(0)
         assert ended.reason == "stopped"
         assert await inside.stop(0) == await inside.wait() == ended
-    assert (sandbox._slots, ours(), temporary(), living_children()) == (slots, descriptors, files, children)
+    assert (sandbox._slots, ours(), living_children()) == (slots, descriptors, children)
+    assert [*folder.rglob("*")] == [staged]
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(sandbox, staged):
@@ -165,6 +165,28 @@ def test_nothing_outlives_the_parent(who):
     for pid in started:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def test_what_was_left_in_the_middle_of_a_start_is_swept():
+    """Bubblewrap that is killed before it has let its child go on leaves it behind, whatever it was told; the trap itself."""
+    reading, writing = os.pipe()
+    user = cell.FIRST_USER
+    drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if os.geteuid() == 0 else []
+    info = os.open(os.devnull, os.O_WRONLY)
+    wait = ["--info-fd", str(info), "--userns-block-fd", str(reading)]
+    words = [*drop, str(PLAIN_BWRAPS[0]), "--unshare-all", "--unshare-user", "--die-with-parent", *wait]
+    program = ["--ro-bind", "/usr", "/usr", "--", "/usr/bin/python3", cell.ENTER_INSIDE]
+    with subprocess.Popen([*words, *program], pass_fds=[reading, info], env={}) as bubblewrap:
+        wait_for(lambda: descendants(bubblewrap.pid))
+        (first,) = descendants(bubblewrap.pid)
+        assert first not in sweep(), "its bubblewrap is there"
+        bubblewrap.kill()
+        bubblewrap.wait()
+    for descriptor in (reading, writing, info):
+        os.close(descriptor)
+    assert not is_gone(first), "the trap"
+    assert first in sweep()
+    assert wait_until_gone([first]) < 5
 
 
 def runs_inside(pid: int) -> bool:

@@ -1,0 +1,54 @@
+"""Ends what a Lyma that was killed has left of its cells.
+
+Bubblewrap makes the first process of a cell and then lets it go on; killed in between, with its parent, it leaves one that
+waits for ever. That has run nothing and can do nothing, but it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from lyma_server.isolation.cell import ENTER_INSIDE, FIRST_USER, SLOTS
+
+PROC: Final = Path("/proc")
+
+
+def sweep() -> list[int]:
+    """Kill first processes of cells whose bubblewrap is gone; their numbers."""
+    ended = []
+    for name in os.listdir(PROC):  # noqa: PTH208 - names, not paths, of every process of the machine
+        with suppress(OSError, ValueError, KeyError):
+            if name.isdecimal() and _is_abandoned(int(name)):
+                os.kill(int(name), signal.SIGKILL)
+                ended.append(int(name))
+    return ended
+
+
+def _is_abandoned(pid: int) -> bool:
+    words = _words(pid)
+    if ENTER_INSIDE.encode() not in words:
+        return False
+    facts = _facts(pid)
+    namespaces = facts["NSpid"]
+    is_first = len(namespaces) > 1 and namespaces[-1] == "1"
+    return is_first and _is_ours(int(facts["Uid"][0])) and _words(int(facts["PPid"][0])) != words
+
+
+def _is_ours(user: int) -> bool:
+    if os.geteuid() == 0:
+        return FIRST_USER <= user < FIRST_USER + SLOTS
+    return user == os.geteuid()
+
+
+def _words(pid: int) -> list[bytes]:
+    return (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+
+
+def _facts(pid: int) -> dict[str, list[str]]:
+    """The fields of /proc/PID/status (proc(5))."""
+    lines = (PROC / str(pid) / "status").read_text(errors="replace").splitlines()
+    return {name: rest.split() for name, _, rest in (line.partition(":") for line in lines)}
