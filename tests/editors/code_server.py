@@ -114,16 +114,16 @@ class CodeServer:
         installing = self._arguments("--install-extension", str(self._vsix))
         done = subprocess.run(installing, env=self.environment, capture_output=True, timeout=PATIENCE_S, check=False)
         assert done.returncode == 0, (done.stdout + done.stderr).decode()
-        log = (self.folder / "code-server.log").open("wb")
         serving = self._arguments("--auth", "none", "--bind-addr", f"127.0.0.1:{self.port}")
-        self.process = subprocess.Popen(
-            serving, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        with (self.folder / "code-server.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                serving, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
         self._wait_until_it_answers()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process is not None:
+        if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
