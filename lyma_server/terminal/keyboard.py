@@ -94,7 +94,8 @@ class LineEditor:
             raise Interrupted from None
 
     def interrupt(self) -> None:
-        if self._session.app.is_running:
+        answer = self._session.app.future
+        if answer is not None and not answer.done():
             self._session.app.exit(exception=KeyboardInterrupt)
 
 

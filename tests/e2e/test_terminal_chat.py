@@ -39,16 +39,22 @@ def said_by_the_user(request):
     return [message["content"] for message in request.body["messages"] if message["role"] == "user"]
 
 
+def prompted(terminal, shown="/help"):
+    """Wait for a new prompt with its status line. Each begins by asking the terminal to mark what is pasted."""
+    terminal.expect("\x1b[?2004h")
+    terminal.expect(shown)
+
+
 def test_a_conversation_at_a_terminal(folder):
     with StubProvider([say("First ", "answer."), say("Second answer.")]) as stub:
         with PseudoTerminal("chat", env=local(stub), cwd=folder) as terminal:
-            terminal.expect("local m")
+            prompted(terminal, "local m")
             terminal.press("hello\r")
             terminal.expect("First answer.")
-            terminal.expect("session ")
+            prompted(terminal, "session ")
             terminal.press("and\\\rmore\r")
             terminal.expect("Second answer.")
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.press("\x04")
             assert terminal.leave() == 0
         assert "and\nmore" in str(said_by_the_user(stub.requests[1])[-1])
@@ -61,19 +67,19 @@ def test_a_conversation_at_a_terminal(folder):
 def test_ctrl_c_stops_the_turn_and_not_the_program(folder):
     with StubProvider([hang("Once upon"), say("Still here.")]) as stub:
         with PseudoTerminal("chat", env=local(stub), cwd=folder) as terminal:
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.press("tell\r")
             terminal.expect("Once upon")
             terminal.interrupt()
             terminal.expect("Cancelled.")
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.press("half a line\x03")
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.interrupt()
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.press("go on\r")
             terminal.expect("Still here.")
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.press("\x04")
             assert terminal.leave() == 0
         assert stub.requests[0].closed.wait(5)
@@ -84,7 +90,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(folder):
 def test_a_terminal_that_closes_ends_the_turn_and_the_program(folder):
     with StubProvider([hang("Once upon")]) as stub:
         with PseudoTerminal("chat", env=local(stub), cwd=folder) as terminal:
-            terminal.expect("/help")
+            prompted(terminal)
             terminal.press("tell\r")
             terminal.expect("Once upon")
             terminal._process.send_signal(signal.SIGHUP)
