@@ -18,6 +18,7 @@ from lyma_server.errors import (
     MaskUnavailable,
     SandboxUnavailable,
     UsageError,
+    refusal_of,
 )
 from lyma_server.factory.asking import CostUnbounded
 from lyma_server.factory.budget import Exhausted
@@ -80,6 +81,8 @@ def ending_of(error: BaseException, name: str) -> Ending:
     if isinstance(error, Exhausted) and error.what != "wall_s":
         limit, whose = LIMITS[error.what], error.path[-1]
         return _ending("budget_exceeded", "budget", f"{name} needs more than {limit} of {whose} allows; raise that.")
+    if (refusal := refusal_of(error)) is not None:
+        return _ending("crashed", "internal_error", f"{name} could not be run to its end: {refusal}.")
     for kinds, status, kind, message in _ENDINGS:
         if isinstance(error, kinds):
             return _ending(status, kind, message.format(name=name, error=error))

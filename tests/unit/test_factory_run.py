@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 
@@ -245,6 +246,32 @@ async def test_old_runs_are_removed_after_the_first_of_a_process(tmp_path):
     again._number = 5
     await again.run(plain_bundle())
     assert {path.name for path in again.home.runs.iterdir()} - {".staging"} == {"kept", "foreign", "run-6"}
+
+
+async def test_a_disk_that_is_full_is_named(tmp_path, monkeypatch):
+    def full(_runs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("lyma_server.factory.staging.PrivatePlace.make", full)
+    desk = desk_with(tmp_path, say("x"))
+    result = await desk.run(plain_bundle())
+    assert result.status == "crashed"
+    assert result.error.message.endswith("no space left on device; make room there.")
+
+
+async def test_a_transcript_that_cannot_be_written_ends_the_run(tmp_path, monkeypatch):
+    real = os.write
+
+    def full(descriptor, content):
+        if b'"type": "answer"' in bytes(content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, content)
+
+    monkeypatch.setattr("lyma_server.factory.transcript.os.write", full)
+    desk = desk_with(tmp_path, say("x"))
+    result = await desk.run(plain_bundle())
+    assert result.status == "crashed"
+    assert "make room" in result.error.message
 
 
 async def test_messages_that_never_end_end_the_run(tmp_path, monkeypatch):
