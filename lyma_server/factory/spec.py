@@ -82,9 +82,9 @@ class BudgetPart:
     max_cost_micros: int = limit("Integer USD micros.", "max_cost_micros")
     wall_s: int = limit("Seconds.", "wall_s")
     cpu_s: int = limit("Seconds of processor time.", "cpu_s")
-    memory_mb: int = limit("Memory in MiB.", "memory_mb")
-    scratch_mb: int = limit("Scratch space in MiB.", "scratch_mb")
-    processes: int = limit("Processes at once.", "processes")
+    memory_mb: int = limit("Memory of each process in MiB.", "memory_mb")
+    scratch_mb: int = limit("Scratch space in MiB; a file takes at least 1 KiB of it.", "scratch_mb")
+    processes: int = limit("Processes and threads at once.", "processes")
 
 
 @attrs.frozen(kw_only=True)

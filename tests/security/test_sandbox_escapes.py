@@ -12,6 +12,7 @@ import pytest
 from attrs import frozen
 
 from tests.security.evil import CANARY, SANDBOXED, attack, order, untouched, who
+from tests.security.world import BWRAPS
 
 pytestmark = SANDBOXED
 
@@ -74,11 +75,12 @@ def without(layers: tuple[str, ...]) -> str:
 WHOLE = order(*(row.deed for row in ROWS), *BEYOND, "signal above")
 EXEC, ANY_EXEC = order("exec"), order("exec", weak=("inner filter",))
 ABOVE = order("signal above", weak=("own pid",))
+TOO_EARLY = order("exec", weak=("late inner filter",))
 LAYERED = [row for row in ROWS if len(row.layers) > 1]
 ORDERS = tuple(
     dict.fromkeys(
         [
-            *(WHOLE, EXEC, ANY_EXEC, ABOVE),
+            *(WHOLE, EXEC, ANY_EXEC, ABOVE, TOO_EARLY),
             *(without(row.layers) for row in ROWS),
             *(without((layer,)) for row in LAYERED for layer in row.layers),
         ]
@@ -145,6 +147,25 @@ def test_no_program_can_be_executed(who):
     untouched(outcome)
     assert outcome["said"]["exec"]["why"] == "EPERM"
     assert attack(who, ANY_EXEC, ORDERS)["said"] is None, "the control: it became another program"
+
+
+@who
+def test_the_filter_that_forbids_to_execute_must_come_later(who):
+    """Given to bubblewrap it forbids what bubblewrap does next; so there are two."""
+    outcome = attack(who, TOO_EARLY, ORDERS)
+    assert outcome["said"] is None
+    assert "bwrap: execvp" in outcome["output"]
+
+
+@pytest.mark.full
+@pytest.mark.skipif(len(BWRAPS) < 2, reason="there is no second bubblewrap")
+@who
+def test_nothing_can_be_done_with_the_other_bubblewrap(who):
+    """The package's, which is of another age than the system's."""
+    deeds = [row.deed for row in ROWS]
+    outcome = attack(who, order(*deeds, *BEYOND, "signal above", weak=("nothing",), bwrap=str(BWRAPS[1])))
+    untouched(outcome)
+    assert {deed: outcome["said"][deed]["did"] for deed in deeds} == dict.fromkeys(deeds)
 
 
 @who

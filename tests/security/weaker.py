@@ -77,6 +77,7 @@ DEFENCES: dict[str, Callable[[], object]] = {
         cell_filter, outer_filter=lambda *, alone: NOTHING_REFUSED, inner_filter=lambda: NOTHING_REFUSED
     ),
     "inner filter": replaced(cell_filter, "inner_filter", lambda: NOTHING_REFUSED),
+    "late inner filter": lambda: mock.patch.object(cell_filter, "outer_filter", return_value=cell_filter.inner_filter()),
     "own files": replaced(cell_mounts, "PROGRAMS", (*cell_mounts.PROGRAMS, "--ro-bind", "/", "/host")),
     "environment": lambda: mock.patch.object(cell, "ENVIRONMENT", {**cell.ENVIRONMENT, **os.environ}),
     "proc": replaced(cell_mounts, "KERNEL", ("--proc", "/proc")),
