@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.agent_house import PLAIN, SHOWN, House, press
 from tests.agent_script import NAME, SPEC, script
 from tests.agents import FILES, document, text_of
-from tests.protocol.test_agents import PLAIN, SHOWN, House, press
 from tests.security.world import BWRAPS, LINUX
 
 pytestmark = LINUX

@@ -9,11 +9,13 @@ from pathlib import Path
 
 
 class Client:
-    def __init__(self, command, folder):
+    def __init__(self, command, folder, approve=None):
+        """`approve` shows a person all of what it is given and returns yes, no, or None where they did not answer."""
+        self.approve = approve
         self.server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.last_id = 0
         self.events = []
-        lyma = {"protocolVersion": 1, "events": {}}
+        lyma = {"protocolVersion": 1, "events": {}, **({"approvals": {}} if approve else {})}
         folders = [{"uri": Path(folder).resolve().as_uri(), "name": "work"}]
         capabilities = {"experimental": {"lyma": lyma}}
         params = {"processId": None, "rootUri": None, "workspaceFolders": folders, "capabilities": capabilities}
@@ -43,6 +45,10 @@ class Client:
             message = self.receive()
             if message.get("method") == "lyma/event":
                 self.events.append(message["params"])
+            elif message.get("method") == "lyma/requestApproval" and self.approve:
+                asked = message["params"]
+                answer = {"hash": asked["hash"], "nonce": asked["nonce"], "approved": self.approve(asked)}
+                self.send({"id": message["id"], "result": None if answer["approved"] is None else answer})
             elif "method" in message and "id" in message:  # a request to us: we offer nothing
                 self.send({"id": message["id"], "error": {"code": -32601, "message": "not here"}})
             elif message.get("id") == self.last_id and "method" not in message:

@@ -66,7 +66,7 @@ def test_sessions_are_listed_replayed_copied_and_removed(client):
     copy = client.request("lyma/sessions", {"action": "fork", "session": session})["result"]["sessions"][0]["session"]
     assert copy != session
     assert client.ask("and now?", session=copy)["result"]["session"] == copy
-    assert client.request("lyma/sessions", {"action": "delete", "session": session})["result"] == {"sessions": []}
+    assert client.request("lyma/sessions", {"action": "delete", "session": session})["result"]["sessions"] == []
     gone = client.request("lyma/sessions", {"action": "load", "session": session})["error"]
     assert (gone["code"], gone["data"]["kind"]) == (-31004, "session_not_found")
     assert client.request("lyma/sessions", {"action": "load"})["error"]["code"] == -32602
@@ -128,3 +128,25 @@ def test_what_comes_before_initialize_is_refused_as_written(tmp_path):
 def test_every_standard_code_of_the_document_is_used():
     used = {value for name, value in vars(envelope).items() if name.isupper() and isinstance(value, int) and value < 0}
     assert {code for code, _ in STANDARD_ERRORS} | {-32602} == used
+
+
+def test_a_person_is_asked_by_a_client_that_can(stub, tmp_path, monkeypatch):
+    """The client's person answers nothing first, then no, then yes; each time they see all of the agent."""
+    monkeypatch.setenv("LYMA_ORDER", "local")
+    monkeypatch.setenv("LYMA_PROVIDERS__LOCAL__BASE_URL", stub.openai_url)
+    answers, seen = [None, False, True], []
+    work = tmp_path / "app"
+    work.mkdir()
+    client = Client(COMMAND, work, lambda asked: seen.append(asked) or answers[len(seen) - 1])
+    drafted = client.request("lyma/subagent", {"action": "draft", "template": "todo-triage"})["result"]
+    compiled = client.request("lyma/subagent", {"action": "compile", "uri": drafted["uri"]})["result"]
+    wanted = {"action": "approve", "hash": compiled["hash"]}
+    kinds = [client.request("lyma/approve", wanted)["error"]["data"]["kind"] for _ in range(2)]
+    assert kinds == ["approval_unavailable", "approval_denied"]
+    assert client.request("lyma/approve", wanted)["result"]["state"] == "approved"
+    assert client.request("lyma/approve", wanted)["result"]["state"] == "approved"
+    assert len(seen) == 3
+    assert all(compiled["hash"] in asked["title"] and "todo-triage" in asked["text"] for asked in seen)
+    assert client.close() == 0
+    client.server.stdin.close()
+    client.server.stdout.close()

@@ -18,9 +18,9 @@ import pytest
 from lyma_server.config.model import CeilingSettings
 from lyma_server.config.paths import Home
 from lyma_server.factory.factory import Factory
+from tests.agent_house import ABLE, House
 from tests.agent_script import NAME, SPEC
 from tests.lyma import environment, run_lyma
-from tests.protocol.test_agents import ABLE, House
 from tests.security.world import BWRAPS, LINUX, TIERS, made_world
 from tests.stub_provider import Reply, call_tool, refusing_url, say
 
