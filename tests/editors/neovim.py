@@ -20,6 +20,7 @@ import msgpack
 import pytest
 
 from tests.editors.real_server import COMMAND
+from tests.processes import descendants, wait_until_gone
 from tests.raw_client import ROOT, environment
 
 if TYPE_CHECKING:
@@ -97,8 +98,10 @@ class Neovim:
         return self
 
     def __exit__(self, *_: object) -> None:
+        family = descendants(self.process.pid)
         self.process.kill()
         self.process.communicate()
+        wait_until_gone(family)
 
     def call(self, method: str, *arguments: Any) -> Any:
         """A call of Neovim's API."""

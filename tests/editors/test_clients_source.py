@@ -32,7 +32,7 @@ def code_lines(text: str, comment: str) -> int:
 
 
 def test_the_clients_stay_small() -> None:
-    assert sum(code_lines(path.read_text(), "--") for path in LUA) <= 950
+    assert sum(code_lines(path.read_text(), "--") for path in LUA) <= 940
     assert sum(code_lines(path.read_text(), ";") for path in ELISP) <= 250
 
 

@@ -1,10 +1,6 @@
 -- Of what an editor asks for by itself, Lyma does these for agent.toml only; elsewhere others and Vim's own come first.
-local agents_only = {
-  ["textDocument/codeLens"] = true,
-  ["textDocument/completion"] = true,
-  ["textDocument/documentSymbol"] = true,
-  ["textDocument/hover"] = true,
-}
+local agents_only = { codeLens = true, completion = true, documentSymbol = true, hover = true }
+local yes = vim.empty_dict()
 
 ---@type vim.lsp.Config
 return {
@@ -12,12 +8,7 @@ return {
   root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod", "Makefile" },
   capabilities = {
     experimental = {
-      lyma = {
-        protocolVersion = require("lyma.protocol").version,
-        events = vim.empty_dict(),
-        approvals = vim.empty_dict(),
-        diagnostics = vim.empty_dict(),
-      },
+      lyma = { protocolVersion = require("lyma.protocol").version, events = yes, approvals = yes, diagnostics = yes },
     },
   },
   handlers = {
@@ -30,7 +21,7 @@ return {
     function client:supports_method(method, where)
       local buffer = type(where) == "number" and where or 0
       local is_agent = vim.fs.basename(vim.api.nvim_buf_get_name(buffer)) == "agent.toml"
-      return (is_agent or not agents_only[method]) and supports(self, method, where)
+      return (is_agent or not agents_only[method:match("^textDocument/(.*)$")]) and supports(self, method, where)
     end
   end,
   on_exit = function(_, _, client_id)

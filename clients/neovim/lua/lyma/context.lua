@@ -59,10 +59,7 @@ end
 function M.gather(source, client)
   local context = { documents = {} }
   for buffer in pairs(client.attached_buffers) do
-    table.insert(context.documents, {
-      uri = vim.uri_from_bufnr(buffer),
-      version = vim.lsp.util.buf_versions[buffer],
-    })
+    table.insert(context.documents, { uri = vim.uri_from_bufnr(buffer), version = vim.lsp.util.buf_versions[buffer] })
   end
   if is_file(source.buffer) then
     local start = position(source.buffer, source.cursor[1] - 1, source.cursor[2], client)
