@@ -1,0 +1,1 @@
+x=$((1+2)); y="$(echo `date`)"; [[ -n ${y:-z} ]] && { rm -rf -- build/{a,b}; } || (cd /tmp; ls)
