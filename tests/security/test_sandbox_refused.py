@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -67,6 +68,33 @@ async def test_another_system(tmp_path, monkeypatch, launched):
     monkeypatch.setattr(cell_canary.sys, "platform", "darwin")
     assert "it needs Linux" in str(await refusal(tmp_path))
     assert launched == []
+
+
+async def test_another_machine(tmp_path, monkeypatch, launched):
+    monkeypatch.setattr(cell_canary.platform, "machine", lambda: "sparc")
+    assert "it needs an x86-64 or ARM64 processor" in str(await refusal(tmp_path))
+    assert launched == []
+
+
+async def test_no_room(tmp_path, monkeypatch, launched):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(cell_canary, "_plan", full)
+    assert "no space left on device; make room there" in str(await refusal(tmp_path))
+    assert launched == []
+
+
+async def test_no_more_descriptors(tmp_path, monkeypatch):
+    def exhausted(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    sandbox = Sandbox()
+    sandbox._bwrap = Path("/usr/bin/bwrap")
+    monkeypatch.setattr(cell, "_prepare", exhausted)
+    with pytest.raises(SandboxUnavailable, match="raise the limit of open files"):
+        await sandbox.start(Launch(bundle=bundle(), staged=tmp_path))
+    assert len(sandbox._slots) == cell.SLOTS
 
 
 async def test_no_bubblewrap(tmp_path, monkeypatch, launched):
