@@ -223,3 +223,17 @@ async def test_a_fork_has_no_edits_of_its_own(scene: Scene) -> None:
     fork = scene.store.fork(scene.session).session
     assert turns_of(scene.store, fork) == ()
     assert not scene.store.undone(fork)
+
+
+@pytest.mark.parametrize("text", ["x\n", "y\n"])
+async def test_a_file_that_was_deleted_and_written_anew_gets_its_old_mode_back(scene: Scene, text: str) -> None:
+    scene.other.chmod(0o600)
+    await scene.turn(ToolCall("1", "delete_file", {"path": "b.txt"}), write("b.txt", text))
+    assert scene.other.stat().st_mode & 0o777 != 0o600
+    assert await scene.undo() == {"b.txt": "restored"}
+    assert (scene.other.read_text(), scene.other.stat().st_mode & 0o777) == ("x\n", 0o600)
+    scene.other.chmod(0o640)
+    await scene.turn(edit("b.txt", "x", "y"))
+    scene.other.chmod(0o644)
+    await scene.undo()
+    assert scene.other.stat().st_mode & 0o777 == 0o644
