@@ -21,6 +21,7 @@ from lyma_server.errors import (
     LymaError,
 )
 from lyma_server.factory.approval import QUESTION_S
+from lyma_server.factory.characters import visible
 from lyma_server.protocol.events import ApprovalRequested, ApprovalResolved
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ async def _admit_one(desk: Desk, hash_: str, path: tuple[str, ...]) -> None:
 async def _settle(desk: Desk, questioned: Questioned, path: tuple[str, ...]) -> None:
     """Wait for the first end of a question. Raises unless it was approved."""
     hash_ = questioned.asked.subject.hash
-    answering = asyncio.ensure_future(desk.person.approve(_request(questioned, path)))
+    answering = asyncio.ensure_future(desk.person.approve(request_of(questioned, path)))
     elsewhere = asyncio.ensure_future(_approved_elsewhere(desk, hash_))
     try:
         await asyncio.wait({answering, elsewhere}, timeout=desk.patience_s, return_when=asyncio.FIRST_COMPLETED)
@@ -140,7 +141,8 @@ def unavailable(hash_: str) -> ApprovalUnavailable:
     )
 
 
-def _request(questioned: Questioned, path: tuple[str, ...]) -> ApprovalRequest:
+def request_of(questioned: Questioned, path: tuple[str, ...] = ()) -> ApprovalRequest:
+    """What a face shows and asks: all of the presentation, and the folder that an approval would be for."""
     asked, presentation = questioned.asked, questioned.presentation
     return ApprovalRequest(
         hash=asked.subject.hash,
@@ -148,6 +150,6 @@ def _request(questioned: Questioned, path: tuple[str, ...]) -> ApprovalRequest:
         title=presentation.title,
         summary=presentation.summary,
         manifest=dict(asked.bundle.facts),
-        text=presentation.text,
+        text=f"For {visible(asked.subject.workspace)}\n\n{presentation.text}",
         path=path,
     )

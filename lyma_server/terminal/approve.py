@@ -72,21 +72,12 @@ def _approve(factory: Factory, hash_: str, workspace: Path) -> int:
 
 
 async def _ask(questioned: Questioned) -> ApprovalReply | None:
-    from lyma_server.agent.ports import ApprovalRequest
+    from lyma_server.agent.approvals import request_of
     from lyma_server.terminal.person import TerminalPerson
 
     printed = threading.Event()
     printed.set()
-    asked, presentation = questioned.asked, questioned.presentation
-    request = ApprovalRequest(
-        hash=asked.subject.hash,
-        nonce=asked.nonce,
-        title=presentation.title,
-        summary=presentation.summary,
-        manifest=dict(asked.bundle.facts),
-        text=presentation.text,
-    )
-    return await TerminalPerson(lambda: printed).approve(request)
+    return await TerminalPerson(lambda: printed).approve(request_of(questioned))
 
 
 def _list(factory: Factory) -> int:

@@ -47,6 +47,7 @@ async def test_a_run_asks_the_person_first_and_its_output_is_quoted(tmp_path):
     await desk.ask()
     [request] = desk.person.requests
     assert (request.hash, request.path) == (desk.bundle.hash, ())
+    assert request.text.startswith(f"For {desk.root}\n")
     assert "Read the café's commits." in request.text
     assert states(desk) == [("ApprovalRequested", None), ("ApprovalResolved", "approved")]
     [(text, is_error)] = desk.told
