@@ -73,6 +73,8 @@ class Home:
         """Create the folder, or close it to others. Raises ConfigError where it cannot be made the user's own."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.root.samefile("/"):  # root's, but closed to others it would end the system
+                raise ConfigError(f"{self.root} cannot be Lyma's home; set {HOME_VARIABLE} to a folder of your own.")
             facts = self.root.stat()
             if facts.st_uid != os.geteuid():
                 raise ConfigError(f"{self.root} belongs to another user; set {HOME_VARIABLE} to a folder of your own.")

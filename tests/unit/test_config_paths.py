@@ -67,3 +67,12 @@ def test_a_home_of_another_user_is_refused(tmp_path):
     os.chown(tmp_path, 12345, 12345)
     with pytest.raises(ConfigError, match="belongs to another user"):
         Home(tmp_path).ensure()
+
+
+@pytest.mark.parametrize("root", ["/", "/usr/..", "//"])
+def test_the_root_of_the_system_is_never_closed_to_others(monkeypatch, root):
+    closed = []
+    monkeypatch.setattr(Path, "chmod", lambda path, mode: closed.append(path))
+    with pytest.raises(ConfigError, match="cannot be Lyma's home"):
+        Home(Path(root)).ensure()
+    assert closed == []
