@@ -149,7 +149,7 @@ def test_what_was_typed_while_the_model_thought_is_a_step_of_its_own(start) -> N
     nvim.wait_for(lambda: nvim.stub.requests, "the request")
     nvim.press("iall ")
     nvim.wait_for(lambda: nvim.lines() == ["all one", "two"])
-    nvim.lua("vim.lsp.get_clients()[1]:request_sync('lyma/status', vim.empty_dict(), 9000, 0)")  # and all that waits
+    nvim.lua("vim.lsp.get_clients()[1]:request_sync('lyma/status', vim.empty_dict(), 9000)")  # and all that waits
     typed.set()
     nvim.wait_for_text("all is edited")
     assert nvim.lines() == ["all one", "2"], nvim.stub.requests[-1].body["messages"][-1]
