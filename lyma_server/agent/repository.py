@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from lyma_server.agent.bounds import user_homes
 from lyma_server.executor.git_settings import LARGEST, runs_program, settings
 
 TIMEOUT_S: Final = 1.0
@@ -26,6 +27,8 @@ STATUS: Final = (
     "--branch",
     "-z",
     "--ignore-submodules=all",
+    "--",
+    ".",
 )
 
 
@@ -39,9 +42,14 @@ async def repository_state(root: Path) -> str:
 
 
 def _git_folders(root: Path) -> tuple[Path, ...]:
-    """The repository's own folder, and the one that it shares with others where it is a worktree."""
+    """The repository's own folder, and the one that it shares with others where it is a worktree. One that holds a whole
+    home is nobody's project.
+    """
+    homes = user_homes()
     for folder in (root, *root.parents):
         git = folder / ".git"
+        if any(home.is_relative_to(folder) for home in homes):
+            break
         if git.is_dir():
             return (git,)
         if git.is_file():

@@ -273,3 +273,23 @@ async def test_a_home_is_no_project(tmp_path: Path, repository: Path, monkeypatc
     monkeypatch.setenv("HOME", str(repository))
     (repository / "AGENTS.md").write_text("Be loud.")
     assert await told_of_git(tmp_path, tools=False) is None
+
+
+async def test_a_repository_that_holds_the_home_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "work").mkdir()
+    git(tmp_path, "init", "-q")
+    assert await told_of_git(tmp_path) is None
+
+
+async def test_only_what_changed_in_the_workspace_is_told(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    git(tmp_path, "init", "-q", "-b", "topic")
+    (tmp_path / "outside.txt").write_text("")
+    (tmp_path / "work" / "inside.txt").write_text("")
+    told = await told_of_git(tmp_path)
+    assert told is not None
+    assert "work/" in told
+    assert "outside" not in told
