@@ -254,7 +254,7 @@ def _user_home(environ: Mapping[str, str]) -> Path:
 
 
 def _expanded(path: str, user_home: Path) -> Path:
-    return user_home / path[2:] if path.startswith("~/") else Path(path)
+    return user_home / path[2:] if path == "~" or path.startswith("~/") else Path(path)
 
 
 def _embedded(settings: Settings) -> EmbeddedServer:

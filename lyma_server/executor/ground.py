@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
@@ -16,6 +17,7 @@ from lyma_server.isolation.surroundings import survey
 from lyma_server.isolation.tier import enclose
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from lyma_server.isolation.confinement import Confinement, Write
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 
 AS_FIRST: Final = ("--as-pid-1",)
 """What follows is the first process of its namespace, which nobody inside can signal."""
+
+EVERYWHERE: Final = (
+    'executor.write is "everywhere": commands may change all that you may change, except what no setting opens.'
+)
+SOCKETS: Final = "executor.sockets lets commands reach {names}; whoever may speak there may approve for you."
 
 
 @frozen(kw_only=True)
@@ -56,15 +63,35 @@ async def fence_for(ground: Ground) -> Fence:
         probing.cancel()
     fence = enclose(means, confinement)
     await prove_mask(fence.words, confinement)
-    if means.tier != "bwrap":
-        return fence
-    return evolve(fence, words=(fence.words[0], *AS_FIRST, *fence.words[1:]))
+    as_first = AS_FIRST if means.tier == "bwrap" else ()
+    return evolve(
+        fence,
+        words=(fence.words[0], *as_first, *fence.words[1:]),
+        notices=(*fence.notices, *_widened(confinement)),
+    )
+
+
+def _widened(confinement: Confinement) -> Iterator[str]:
+    """What the user's settings gave away, for the person to know."""
+    if confinement.write == "everywhere":
+        yield EVERYWHERE
+    if confinement.sockets:
+        yield SOCKETS.format(names=", ".join(map(str, confinement.sockets)))
 
 
 def _confinement(ground: Ground) -> Confinement:
     around = survey(ground.workspace, ground.user_home, ground.lyma_homes)
-    for folder in ground.writable:
-        if not folder.is_absolute():
-            raise ConfigError(f"{folder} is no absolute path; write it in full.", key="executor.writable")
+    for name, paths in (("writable", ground.writable), ("sockets", ground.sockets)):
+        for path in paths:
+            if not path.is_absolute():
+                raise ConfigError(
+                    f"{path} in executor.{name} is no absolute path; write it in full.", key=f"executor.{name}"
+                )
     writable = tuple(folder.resolve() for folder in ground.writable)
-    return confine(around, write=ground.write, writable=writable, sockets=ground.sockets)
+    bounds = confine(around, write=ground.write, writable=writable, sockets=ground.sockets)
+    for folder in writable:
+        if not os.access(folder, os.F_OK):
+            raise ConfigError(
+                f"{folder} in executor.writable does not exist; make it, or take it out.", key="executor.writable"
+            )
+    return bounds

@@ -69,18 +69,14 @@ def confine(
     """Decide the bounds. `writable` and `sockets` are real paths from the user's settings.
 
     Raises MaskUnavailable where Lyma's home could not be kept from commands: the workspace has to do with it, or it is
-    reached by a link that commands could replace. Raises ConfigError for a folder that may not be writable.
+    reached by a link that commands could replace; and where the workspace would be shared with other programs. Raises ConfigError for a folder that may not be writable.
     """
-    for home in around.lyma_homes:
-        if related(around.workspace, home):
-            raise MaskUnavailable(
-                f"The workspace {around.workspace} and Lyma's home {home} lie in each other, so no command runs; "
-                "work in another folder."
-            )
+    _check_workspace(around)
     for folder in writable:
         if reason := why_not_writable(folder, around):
             raise ConfigError(
-                f"{folder} may not be made writable: {reason}; name another folder.", key="executor.writable"
+                f"{folder} may not be made writable by executor.writable: {reason}; name another folder.",
+                key="executor.writable",
             )
     found = (*((around.shared_git,) if around.shared_git else ()), *around.caches)
     harmless = [folder for folder in found if not why_not_writable(folder, around)]
@@ -106,6 +102,20 @@ def confine(
         sockets=sockets,
         as_root=around.as_root,
     )
+
+
+def _check_workspace(around: Surroundings) -> None:
+    for home in around.lyma_homes:
+        if related(around.workspace, home):
+            raise MaskUnavailable(
+                f"The workspace {around.workspace} and Lyma's home {home} lie in each other, so no command runs; "
+                "work in another folder."
+            )
+    if around.workspace in PRIVATE:
+        raise MaskUnavailable(
+            f"The workspace {around.workspace} holds temporary files and sockets of other programs, so no command runs; "
+            "work in a folder of its own."
+        )
 
 
 def why_not_writable(folder: Path, around: Surroundings) -> str | None:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from lyma_server.terminal.commands import Subparsers
 
 DESCRIPTION = """\
-Say whether the agent could run a command here, and if not, which rule forbids it. Nothing is run. Exit code 0 means
-allowed, 1 forbidden. No setting changes the answer.
+Say whether the blacklist allows a command here, and if not, which rule forbids it. Nothing is run. Exit code 0 means
+allowed, 1 forbidden. No setting changes the answer. What is allowed is still judged as it is executed, and confined: it
+may fail, such as by writing outside this folder. `lyma exec` shows that.
 """
 EXAMPLES = """\
 examples:
@@ -43,7 +44,7 @@ def run(args: Namespace) -> int:
         if words:
             raise UsageError("--jsonl reads the commands from stdin; give no command beside it.")
         return _judge_rows()
-    if not words:
+    if not any(map(str.strip, words)):
         raise UsageError("Give the command to judge, as in: lyma check 'rm -rf build'.")
     verdict = _judge({"command": " ".join(words), "cwd": os.getcwd(), "env": dict(os.environ)})  # noqa: PTH109 - no Path needed
     if verdict.allowed:

@@ -16,6 +16,7 @@ from lyma_server.terminal.stop import Stop
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from lyma_server.compose import Core
     from lyma_server.executor.run import Command, Commands
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 CANCELLED = 130
 STDOUT = 1
+WRITE_HINT = (
+    "lyma: commands may write in this folder, in /tmp and in caches only; name more folders in executor.writable.\n"
+)
 
 DESCRIPTION = """\
 Run a command exactly as the agent would: judged by the blacklist, confined to this folder, without your keys, without
@@ -48,7 +52,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     """Run it and return its exit code."""
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
-    if not words:
+    if not any(map(str.strip, words)):
         raise UsageError("Give the command to run, as in: lyma exec 'ls -l'.")
     from lyma_server.compose import build_core
 
@@ -65,21 +69,42 @@ async def _run(core: Core, text: str, folder: Path) -> int:
 async def _in_core(core: Core, text: str, folder: Path) -> int:
     commands = _commands(core, folder)
     stop = Stop(asyncio.get_running_loop())
-    task = asyncio.ensure_future(commands.run(text, on_bytes=lambda piece: write_fully(STDOUT, piece)))
+    outlet = _Outlet(stop.ask)
+    task = asyncio.ensure_future(commands.run(text, on_bytes=outlet.write))
 
     def cancel() -> None:
         task.cancel()
 
+    command: Command | None = None
     with stop.on_signals():
         stop.when_asked(cancel)
         try:
             command = await task
         except asyncio.CancelledError:
-            return CANCELLED
+            pass
         finally:
             for notice in commands.notices:
                 sys.stderr.write(f"{plain(notice)}\n")
-    return _conclude(command, commands)
+    if outlet.error is not None:
+        raise outlet.error
+    return CANCELLED if command is None else _conclude(command, commands)
+
+
+class _Outlet:
+    """Stdout. Where nothing takes the output any more, the error is kept, `lost` is called once and the rest is dropped."""
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        self.error: OSError | None = None
+        self._lost = lost
+
+    def write(self, piece: bytes) -> None:
+        if self.error is not None:
+            return
+        try:
+            write_fully(STDOUT, piece)
+        except OSError as error:
+            self.error = error
+            self._lost()
 
 
 def _commands(core: Core, folder: Path) -> Commands:
@@ -94,8 +119,12 @@ def _commands(core: Core, folder: Path) -> Commands:
 
 
 def _conclude(command: Command, commands: Commands) -> int:
+    from lyma_server.agent.tools.commands import READ_ONLY
+
     for each in dict.fromkeys(command.refusals):  # a search along PATH asks for each folder
         sys.stderr.write(plain(f"lyma: refused as it was to be executed ({each.rule}): {each.reason} {each.instead}\n"))
+    if command.status and commands.ground.write == "workspace" and READ_ONLY in command.output.text():
+        sys.stderr.write(WRITE_HINT)
     if command.timed_out:
         seconds = commands.manner.timeout_s
         raise CommandTimeout(

@@ -44,13 +44,76 @@ def start(home: Path, *words: str, cwd: Path | None = None, **options) -> subpro
 
 def lyma_exec(home: Path, *words: str, **options) -> tuple[int, str, str]:
     with start(home, *words, **options) as process:
-        said, complained = process.communicate(timeout=30)
+        said, complained = process.communicate(timeout=60)
     return process.returncode, said, complained
 
 
 def test_output_and_exit_status_are_those_of_the_command(home):
     assert lyma_exec(home, "echo out; echo err >&2; exit 7") == (7, "out\nerr\n", "")
     assert lyma_exec(home, "--", "printf", "'\\033[31m\\n'") == (0, "\x1b[31m\n", "")
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("--", "  ")])
+def test_without_a_command_it_says_how_to_give_one(home, words):
+    code, said, complained = lyma_exec(home, *words)
+    assert (code, said) == (2, "")
+    assert complained.startswith("lyma: Give the command to run")
+
+
+def test_when_the_reader_leaves_the_command_ends_without_a_word(home):
+    with start(home, "yes; touch went_on") as process:
+        assert process.stdout.readline() == "y\n"
+        process.stdout.close()
+        process.stdout = None
+        _, complained = process.communicate(timeout=60)
+    assert (process.returncode, complained) == (1, "")
+    assert not (home / "work/went_on").exists()
+
+
+def test_output_that_nothing_takes_is_one_sentence(home):
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "lyma_server", "exec", "yes"],
+            cwd=home / "work",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert process.returncode == 1
+    assert process.stderr == "lyma: The output cannot be written: No space left on device.\n"
+
+
+def test_writing_outside_is_followed_by_where_one_may(home):
+    code, _, complained = lyma_exec(home, "touch ../there")
+    assert code != 0
+    assert complained.endswith("name more folders in executor.writable.\n")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "complaint"),
+    [
+        ("WRITABLE", "~/nowhere", "nowhere in executor.writable does not exist; make it, or take it out."),
+        ("WRITABLE", "here", "here in executor.writable is no absolute path; write it in full."),
+        ("WRITABLE", "~", "it holds your home; name another folder."),
+        ("SOCKETS", "docker", "docker in executor.sockets is no absolute path; write it in full."),
+    ],
+)
+def test_a_wrong_setting_is_named_and_nothing_runs(home, setting, value, complaint):
+    environment = {**os.environ, f"LYMA_EXECUTOR__{setting}": value}
+    code, said, complained = lyma_exec(home, "echo ran", env=environment)
+    assert (code, said) == (1, "")
+    assert complained.endswith(f"{complaint}\n")
+    assert complained.count("\n") == 1
+
+
+def test_wider_settings_are_said_when_they_are_used(home):
+    environment = {**os.environ, "LYMA_EXECUTOR__WRITE": "everywhere", "LYMA_EXECUTOR__SOCKETS": "/run/none.sock"}
+    code, said, complained = lyma_exec(home, "touch ../there && echo ran", env=environment)
+    assert (code, said) == (0, "ran\n")
+    assert 'executor.write is "everywhere"' in complained
+    assert "lets commands reach /run/none.sock" in complained
 
 
 def test_what_is_forbidden_is_not_run(home):
@@ -125,7 +188,7 @@ def test_it_ends_with_all_that_it_started(home, number):
     marker = f"986.{int(number):02}"
     process = start(home, f"(setsid sleep {marker} &) ; sleep {marker}")
     with process:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while running(marker) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert running(marker) == 2

@@ -33,6 +33,13 @@ def test_a_workspace_that_has_to_do_with_lyma_s_home_is_refused(workspace):
         confine(around(workspace=workspace))
 
 
+@pytest.mark.parametrize("workspace", [Path("/tmp"), Path("/run")])
+def test_a_folder_of_temporary_files_is_no_workspace_but_one_in_it_is(workspace):
+    with pytest.raises(MaskUnavailable, match="work in a folder of its own"):
+        confine(around(workspace=workspace))
+    confine(around(workspace=workspace / "mine"))
+
+
 def test_a_neighbour_with_a_similar_name_is_not():
     confine(around(workspace=Path("/home/dev/.lyma2")))
 
