@@ -34,12 +34,12 @@ _ENVIRONMENT = {"GOMEMLIMIT": "200MiB", "GOMAXPROCS": "1"}
 class Unreadable(Exception):
     """A command that cannot be read cannot be judged, so it is blocked. The message says why, as a clause.
 
-    `syntax` says that a shell could not run it either.
+    `syntax` says that a shell could not run it either, `instead` what to do.
     """
 
-    def __init__(self, message: str, *, syntax: bool = False) -> None:
+    def __init__(self, message: str, *, syntax: bool = False, instead: str = "Write it in a simpler form.") -> None:
         super().__init__(message)
-        self.syntax = syntax
+        self.syntax, self.instead = syntax, instead
 
 
 @lru_cache(maxsize=1)
@@ -50,7 +50,10 @@ def find_shfmt() -> str:
         candidate = folder / "shfmt"
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return str(candidate)
-    raise Unreadable("shfmt, which reads commands, is not installed beside Lyma")
+    raise Unreadable(
+        "shfmt, which reads commands, is not installed beside Lyma",
+        instead="Ask the person to install it: pip install shfmt-py, in the environment of Lyma.",
+    )
 
 
 def _run_shfmt(text: str, timeout_s: float) -> Any:

