@@ -10,6 +10,7 @@ export default tseslint.config(
       "@typescript-eslint/no-floating-promises": "error",
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "no-restricted-imports": ["error", { paths: [{ name: "vscode", message: "Only vscodeapi.ts imports vscode." }] }],
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       complexity: ["error", 12],
       "max-depth": ["error", 4],
       "max-lines": ["error", 400],

@@ -127,9 +127,7 @@ export class Agents {
     this.refreshTree = editor.tree(
       "lyma.agents",
       () => this.rows(),
-      () => {
-        this.refresh();
-      },
+      () => this.refresh(),
     );
     const commands: Readonly<Record<string, (row?: unknown) => Promise<void>>> = {
       draft: () => this.draft(),
@@ -144,9 +142,7 @@ export class Agents {
     for (const [name, command] of Object.entries(commands)) {
       editor.command(`lyma.agents.${name}`, (row) => this.told(command(row)));
     }
-    editor.command("lyma.agents.refresh", () => {
-      this.refresh();
-    });
+    editor.command("lyma.agents.refresh", () => this.refresh());
   }
 
   refresh(): void {

@@ -44,11 +44,12 @@ export class Approvals {
   /** The server asks. Null where nobody answered: the dialog was dismissed, or the question withdrawn. */
   async answer(params: RequestApprovalParams, stop: Cancellation): Promise<RequestApprovalResult | null> {
     const { hash, nonce } = params;
+    const document = this.write(params);
     const approved = await new Promise<boolean | undefined>((settle) => {
-      const question = { params, settle, document: this.write(params) };
-      this.open.set(question.document, question);
+      const question = { params, settle, document };
+      this.open.set(document, question);
       stop.onCancellationRequested(() => {
-        if (this.open.get(question.document) === question) {
+        if (this.open.get(document) === question) {
           void this.editor.info(`The question about ${oneLine(params.title, 100)} was withdrawn.`);
         }
         settle(undefined);
@@ -56,7 +57,7 @@ export class Approvals {
       this.changed();
       this.ask(question);
     });
-    await this.forget(hash);
+    await this.forget(document);
     return approved === undefined ? null : { hash, nonce, approved };
   }
 
@@ -113,13 +114,10 @@ export class Approvals {
     return `/${name.replaceAll(/[^\w.-]/g, "-")}/${this.count}/agent.txt`;
   }
 
-  private async forget(hash: string): Promise<void> {
-    for (const [path, { params }] of this.open) {
-      if (params.hash !== hash) continue;
-      this.open.delete(path);
-      this.texts.delete(path);
-      await this.editor.close(this.documents.uri(path));
-    }
+  private async forget(document: string): Promise<void> {
+    this.open.delete(document);
+    this.texts.delete(document);
+    await this.editor.close(this.documents.uri(document));
     this.changed();
   }
 }

@@ -130,9 +130,7 @@ export class Chat {
   async load(session: string): Promise<void> {
     const { client, turns, feed } = this.around;
     this.leave();
-    const release = turns.expectReplay(session, (event) => {
-      feed.add(event);
-    });
+    const release = turns.expectReplay(session, (event) => feed.add(event));
     try {
       await client.request("lyma/sessions", { action: "load", session });
       await this.goOn(session);

@@ -37,9 +37,7 @@ function build(editor: Editor) {
     showStatus(text, tooltip);
   };
   const source = new ServerSource(editor, () => client.restart());
-  const turns = new Turns((event) => {
-    feed.add(event);
-  });
+  const turns = new Turns((event) => feed.add(event));
   const hear = (event: Event) => {
     turns.hear(event);
     status.hear(event);
@@ -66,23 +64,16 @@ function build(editor: Editor) {
   const page = editor.page("lyma.chat", {
     html: pageHtml,
     hear: (message) => void chat.hearPage(message as FromPage),
-    gone: () => undefined,
   });
   const view = {
-    send: (message: ToPage) => {
-      page.send(message);
-    },
+    send: (message: ToPage) => page.send(message),
     reveal: () => page.reveal(),
   };
   const feed = new Feed({
-    send: (events) => {
-      page.send({ type: "events", events } satisfies ToPage);
-    },
+    send: (events) => page.send({ type: "events", events } satisfies ToPage),
     later: setTimer,
   });
-  const approvals = new Approvals(editor, () => {
-    agents.refresh();
-  });
+  const approvals = new Approvals(editor, () => agents.refresh());
   const agents: Agents = new Agents(client, editor, approvals, view.reveal);
   const chat: Chat = new Chat({
     client,
@@ -94,9 +85,7 @@ function build(editor: Editor) {
     noServer: (problem) => void source.offer(problem),
   });
   editor.participant("lyma.participant", createParticipant(client, turns, editor));
-  editor.onSetting(() => {
-    chat.tell();
-  });
+  editor.onSetting(() => chat.tell());
   refreshStatus();
   return { client, source, chat, view };
 }
@@ -119,9 +108,7 @@ function registerCommands(editor: Editor, { client, source, chat, view }: House)
   const commands: Readonly<Record<string, () => unknown>> = {
     "chat.ask": () => ask("Lyma: Ask", "What would you like to know or have done?"),
     "chat.askSelection": () => ask("Lyma: Ask About Selection", "What about the selected lines?"),
-    "chat.stop": () => {
-      chat.stop();
-    },
+    "chat.stop": () => chat.stop(),
     "chat.new": async () => {
       await chat.startOver();
       view.send({ type: "focus" });
@@ -129,12 +116,8 @@ function registerCommands(editor: Editor, { client, source, chat, view }: House)
     "chat.undo": () => undoLastTurn(editor, client, chat),
     "status.show": async () => editor.show(describeStatus(await client.request("lyma/status", {})), "markdown"),
     "status.models": async () => editor.show(describeModels(await client.request("lyma/models", {})), "markdown"),
-    "log.show": () => {
-      editor.log.show();
-    },
-    "keys.add": async () => {
-      editor.terminal("Lyma: Add Key", await source.terminalProgram(), ["setup"]);
-    },
+    "log.show": () => editor.log.show(),
+    "keys.add": async () => editor.terminal("Lyma: Add Key", await source.terminalProgram(), ["setup"]),
     "server.install": () => source.install(),
     "server.restart": () => client.restart(),
   };
@@ -160,9 +143,7 @@ function tellOfServer(editor: Editor, state: ClientState): void {
   if (state.is !== "crashed") return;
   const showLog = {
     label: "Show Log",
-    run: () => {
-      editor.log.show();
-    },
+    run: () => editor.log.show(),
   };
   if (state.retryMs === undefined) {
     const restart = { label: "Restart", run: () => editor.run("lyma.server.restart") };

@@ -55,9 +55,7 @@ export class ServerSource {
     const { editor } = this;
     const showLog = {
       label: "Show Log",
-      run: () => {
-        editor.log.show();
-      },
+      run: () => editor.log.show(),
     };
     const settings = {
       label: "Open Settings",
@@ -100,9 +98,7 @@ export class ServerSource {
       editor.log.error(`${message}\n${stderr ?? ""}`);
       const showLog = {
         label: "Show Log",
-        run: () => {
-          editor.log.show();
-        },
+        run: () => editor.log.show(),
       };
       void editor.fail(`The server could not be installed: ${lastLine(stderr) ?? oneLine(message)}`, showLog);
       return false;

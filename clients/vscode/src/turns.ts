@@ -29,9 +29,7 @@ export class Turns {
   /** The replayed events of `session` are heard by `listener`, until the returned function is called. */
   expectReplay(session: string, listener: Listener): () => void {
     this.replays.set(session, listener);
-    return () => {
-      this.replays.delete(session);
-    };
+    return () => this.replays.delete(session);
   }
 
   hear(event: Event): void {

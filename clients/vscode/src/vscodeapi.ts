@@ -44,13 +44,11 @@ export interface Canceller extends Disposable {
 export interface PageView {
   send(message: unknown): void;
   reveal(): Promise<void>;
-  readonly visible: boolean;
 }
 
 export interface PageHost {
   html(page: { readonly script: string; readonly style: string; readonly source: string }): string;
   hear(message: unknown): void;
-  gone(): void;
 }
 
 export interface Participant {
@@ -81,7 +79,6 @@ export function createEditor(context: vscode.ExtensionContext) {
   return {
     storage: context.globalStorageUri.fsPath,
     extension: context.extensionPath,
-    isWeb: vscode.env.uiKind === vscode.UIKind.Web,
     log: keep(vscode.window.createOutputChannel("Lyma", { log: true })),
     keep,
     ...createWindow(keep),
@@ -126,11 +123,7 @@ function createWindow(keep: <T extends Disposable>(thing: T) => T) {
     },
     async progress<T>(title: string, task: (report: (text: string) => void) => Promise<T>): Promise<T> {
       const options = { location: vscode.ProgressLocation.Notification, title };
-      return vscode.window.withProgress(options, (progress) =>
-        task((text) => {
-          progress.report({ message: text });
-        }),
-      );
+      return vscode.window.withProgress(options, (progress) => task((text) => progress.report({ message: text })));
     },
     statusItem(name: string, command: string) {
       const item = keep(vscode.window.createStatusBarItem("lyma.status", vscode.StatusBarAlignment.Right, 90));
@@ -174,24 +167,17 @@ function createDocuments(keep: <T extends Disposable>(thing: T) => T) {
       return found.map((uri) => uri.toString());
     },
     relative: (uri: string): string => vscode.workspace.asRelativePath(vscode.Uri.parse(uri)),
-    async open(uri: string, beside = false): Promise<void> {
-      const column = beside ? vscode.ViewColumn.Beside : vscode.ViewColumn.Active;
-      await vscode.window.showTextDocument(vscode.Uri.parse(uri, true), { viewColumn: column, preview: true });
+    async open(uri: string): Promise<void> {
+      await vscode.window.showTextDocument(vscode.Uri.parse(uri, true), { preview: true });
     },
     async show(text: string, language: string): Promise<void> {
       await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ content: text, language }));
     },
-    /** Read-only documents `scheme:path`; `refresh` tells that a text has changed. */
-    provide(scheme: string, text: (path: string) => string) {
-      const changed = keep(new vscode.EventEmitter<vscode.Uri>());
-      const provider = { onDidChange: changed.event, provideTextDocumentContent: (uri: vscode.Uri) => text(uri.path) };
+    /** Read-only documents `scheme:path`; the result makes the URI of a path. */
+    provide(scheme: string, provideText: (path: string) => string) {
+      const provider = { provideTextDocumentContent: (uri: vscode.Uri) => provideText(uri.path) };
       keep(vscode.workspace.registerTextDocumentContentProvider(scheme, provider));
-      return {
-        uri: (path: string): string => vscode.Uri.from({ scheme, path }).toString(),
-        refresh(path: string): void {
-          changed.fire(vscode.Uri.from({ scheme, path }));
-        },
-      };
+      return { uri: (path: string): string => vscode.Uri.from({ scheme, path }).toString() };
     },
     async close(uri: string): Promise<void> {
       const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
@@ -211,13 +197,8 @@ function createViews(context: vscode.ExtensionContext, keep: <T extends Disposab
         view = fresh;
         const { webview } = fresh;
         webview.options = { enableScripts: true, localResourceRoots: [asset("")] };
-        webview.onDidReceiveMessage((message: unknown) => {
-          host.hear(message);
-        });
-        fresh.onDidDispose(() => {
-          view = undefined;
-          host.gone();
-        });
+        webview.onDidReceiveMessage((message: unknown) => host.hear(message));
+        fresh.onDidDispose(() => (view = undefined));
         const local = (name: string) => webview.asWebviewUri(asset(name)).toString();
         webview.html = host.html({ script: local("view.js"), style: local("view.css"), source: webview.cspSource });
       };
@@ -229,9 +210,6 @@ function createViews(context: vscode.ExtensionContext, keep: <T extends Disposab
         },
         async reveal() {
           await vscode.commands.executeCommand(`${id}.focus`);
-        },
-        get visible() {
-          return view?.visible ?? false;
         },
       };
     },
@@ -247,9 +225,7 @@ function createViews(context: vscode.ExtensionContext, keep: <T extends Disposab
       view.onDidChangeVisibility(({ visible }) => {
         if (visible) opened();
       });
-      return () => {
-        changed.fire(undefined);
-      };
+      return () => changed.fire(undefined);
     },
     /** The native chat participant; false where this editor has no such thing. */
     participant(id: string, participant: Participant): boolean {
@@ -259,12 +235,8 @@ function createViews(context: vscode.ExtensionContext, keep: <T extends Disposab
       }
       const handler: vscode.ChatRequestHandler = async (request, _context, stream, token) => {
         const reply = {
-          markdown: (text: string) => {
-            stream.markdown(text);
-          },
-          progress: (text: string) => {
-            stream.progress(text);
-          },
+          markdown: (text: string) => stream.markdown(text),
+          progress: (text: string) => stream.progress(text),
         };
         await participant.ask(request.prompt, reply, token);
       };

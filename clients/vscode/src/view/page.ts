@@ -203,9 +203,7 @@ function openButton(uri: string, path: string): HTMLElement {
   const button = element("button", "small", "Open") as HTMLButtonElement;
   button.type = "button";
   button.setAttribute("aria-label", `Open ${oneLine(path)}`);
-  button.addEventListener("click", () => {
-    api.postMessage({ type: "open", uri });
-  });
+  button.addEventListener("click", () => api.postMessage({ type: "open", uri }));
   return button;
 }
 
@@ -264,12 +262,8 @@ const DRAWERS: Drawers = {
   },
   "item.started": (event) => start(event, event.item),
   "item.delta": (event) => items.get(itemKey(event, event.item))?.drawn.push(event.text),
-  "item.completed": (event) => {
-    complete(event, event.item);
-  },
-  "item.discarded": (event) => {
-    discard(itemKey(event, event.item), event.reason);
-  },
+  "item.completed": (event) => complete(event, event.item),
+  "item.discarded": (event) => discard(itemKey(event, event.item), event.reason),
   route: (event) => note(event, routeNote(event), `note route${event.class === "ok" ? "" : " passed"}`),
   "approval.requested": (event) => note(event, `Waiting for your approval: ${oneLine(event.title)}`, "note waiting"),
   "approval.resolved": (event) => note(event, `${oneLine(event.hash, 20)} was ${event.state}.`),
@@ -299,9 +293,7 @@ function showFailure(event: PageEvent & { type: "failed" }): void {
   if (action === undefined) return;
   const button = box.appendChild(element("button", "small", ACTIONS[action])) as HTMLButtonElement;
   button.type = "button";
-  button.addEventListener("click", () => {
-    api.postMessage({ type: "action", action });
-  });
+  button.addEventListener("click", () => api.postMessage({ type: "action", action }));
 }
 
 const STATUS: Readonly<Record<PageState["status"], string>> = {

@@ -117,7 +117,9 @@ export const scenarios = {
   async leave(window, { prompt, expect }) {
     await window.ask(prompt);
     await window.shows(expect);
-    return {};
+    const closed = Date.now();
+    await window.page.goto("about:blank"); // as closing the tab does, with the farewells that a killed browser cannot say
+    return { closed };
   },
 
   /** Reload in the middle of a conversation; it is shown again and goes on. */
@@ -126,7 +128,7 @@ export const scenarios = {
     await window.shows(expect);
     await window.idle();
     await window.chat.locator("#prompt").fill("a draft");
-    await window.page.waitForTimeout(1500); // the window writes its state down now and then
+    await window.page.waitForTimeout(7000); // the window writes its state down now and then
     await window.page.reload({ waitUntil: "domcontentloaded" });
     await window.ready();
     await window.shows(expect, 60_000);
