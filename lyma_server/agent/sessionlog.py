@@ -137,6 +137,8 @@ def create_log(path: Path, header: dict[str, Json]) -> SessionLog:
         return SessionLog(path.stem, path, None, error.strerror or str(error))
     log = SessionLog(path.stem, path, descriptor)
     log.append(header)
+    if log.failure:  # on a full disk a file can be made and not written: nobody could ever read it
+        path.unlink(missing_ok=True)
     return log
 
 

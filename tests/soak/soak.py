@@ -262,6 +262,8 @@ class Soak:
         assert [path.name for path in (self.folder / "tmp").iterdir()] == []
         strays = {path.name for path in self.root.rglob("*") if path.is_file()} - {f"{n}.txt" for n in range(5)}
         assert strays == set()
+        empty = [path.name for path in (self.folder / "home").rglob("*") if path.is_file() and not path.stat().st_size]
+        assert [name for name in empty if not name.startswith("state.db")] == [], "files that nobody can read"
 
     @property
     def outcomes(self) -> Counter[str]:

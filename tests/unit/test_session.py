@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -234,6 +235,19 @@ def test_a_clock_that_jumped_makes_no_session_old(
     monkeypatch.setattr(time, "time", lambda: now() + days * DAY_S)
     store.end(log)
     assert {info.session for info in store.list()} == {first, log.session}
+
+
+def test_a_session_that_cannot_be_written_at_all_leaves_no_file(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sessionlog.os, "write", full)
+    log = begin(store)
+    assert log.failure == "No space left on device"
+    assert list(store.folder.iterdir()) == []
+    log.close()
 
 
 def test_a_full_disk_costs_the_record_and_says_so_once(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
