@@ -31,6 +31,8 @@ STOPPED: dict[StopReason, str] = {
     "interrupted": "The answer broke off.",
 }
 MICROS = 1_000_000
+FAILURE_LENGTH = 400
+"""Characters; a refused command is told with its rule, part, reason and what to do instead."""
 
 
 @singledispatch
@@ -71,7 +73,7 @@ def _(item: ToolCallItem) -> str:
 
 @note.register
 def _(item: ToolResultItem) -> str | None:
-    return f"failed: {plain_line(item.text, 160)}" if item.is_error else None
+    return f"failed: {plain_line(item.text, FAILURE_LENGTH)}" if item.is_error else None
 
 
 @note.register
@@ -108,9 +110,11 @@ def _tokens(usage: Usage) -> str:
 
 
 def _arguments(arguments: dict[str, object]) -> str:
-    """Short values as they are, long ones by their size."""
-    parts = []
+    """Short values as they are, long ones by their size; all but the first by name, or `ls, 1` would seem a command."""
+    parts: list[str] = []
     for name, value in arguments.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        parts.append(text if len(text) <= 80 and "\n" not in text else f"{name}: {len(text)} characters")
+        short = len(text) <= 80 and "\n" not in text
+        text = text if short else f"{len(text)} characters"
+        parts.append(f"{name}: {text}" if parts or not short else text)
     return ", ".join(parts)

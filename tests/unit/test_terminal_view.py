@@ -146,6 +146,8 @@ def test_json_is_an_event_a_line():
         (CommandOutputItem(id="o", call="c", command="true", exit_status=0), None),
         (RunItem(id="r", run="r", hash="h", name="scout", status="done"), "agent scout: done"),
         (ToolCallItem(id="c", name="edit_file", arguments={"path": "a", "text": "l\n" * 99}), "edit_file a, text: 198 characters"),
+        (ToolCallItem(id="c", name="run_command", arguments={"command": "sleep 9", "timeout_s": 1}), "run_command sleep 9, timeout_s: 1"),
+        (ToolResultItem(id="t", call="c", text=f"{'x' * 300} instead", is_error=True), f"failed: {'x' * 300} instead"),
         (Notice(text="hello"), "hello"),
         (TurnCompleted(stop_reason="end_turn"), None),
     ],

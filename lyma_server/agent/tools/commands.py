@@ -99,7 +99,12 @@ async def _ask(command: str, folder: Path | None, box: Toolbox) -> None:
         return
     where = f"\n\n(in {folder})" if folder else ""
     question = Question("command", "Run this command?", box.redactor.redact(command) + where)
-    if await box.person.confirm(question) is not True:
+    answer = await box.person.confirm(question)
+    if answer is None:
+        raise ToolError(
+            "Nobody answered whether this command may run, so it was not run; the setting agent.confirm wants a person's yes."
+        )
+    if answer is not True:
         raise ToolError("The person did not agree to this command, so it was not run; ask what they want instead.")
 
 
