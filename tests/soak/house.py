@@ -107,10 +107,11 @@ class House:
                 reply = next(iter(self.inbox.replies.get(asked.identity, ())), None)
             if reply is not None:
                 self._take(asked, reply)
-            elif asked.cancel_at is not None and now > asked.cancel_at:
+                continue
+            if asked.cancel_at is not None and now > asked.cancel_at:
                 asked.cancel_at = None
                 self.client.notify("$/cancelRequest", {"id": asked.identity})
-            assert now - asked.at < PATIENCE_S, f"no reply to {asked} in {PATIENCE_S} s"
+            assert now - asked.at < PATIENCE_S, f"no reply to {asked}: {self.inbox.shown.get(asked.session or '')}"
         assert self.client.process.poll() is None, f"the server ended: {bytes(self.client.errors)[-2000:]!r}"
 
     def settle(self) -> None:
