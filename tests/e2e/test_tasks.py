@@ -12,13 +12,19 @@ import pytest
 from bench.tasks.catalogue import Task, tasks
 from bench.tasks.run import rehearse
 from bench.tasks.stage import ScriptedModel
+from lyma_server.isolation import kernel
 from tests.lyma import environment
 from tests.raw_client import ROOT
+from tests.security.world import BWRAPS, LINUX
 from tests.stub_provider import StubProvider, say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = [
+    LINUX,
+    pytest.mark.skipif(not (BWRAPS or kernel.landlock_abi()), reason="this kernel or container confines no command"),
+]
 ALWAYS = ("crlf-file", "refused-command", "rename-a-function")
 REST = [task.name for task in tasks() if task.name not in ALWAYS]
 
