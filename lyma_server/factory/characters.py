@@ -16,6 +16,9 @@ _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 _SELECTOR: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """One after a visible character chooses how that is drawn; more can carry a hidden text."""
 
+MOST_MARKS: Final = 30
+"""On one letter, as in Unicode's stream-safe text (UAX 15); to bring more into order takes the square of their number."""
+
 _KINDS: Final = {
     "Cc": "a control character",
     "Cf": "an invisible or direction-changing character",
@@ -39,9 +42,12 @@ def find_hidden(text: str) -> HiddenCharacter | None:
     """The first character in `text` that may not stand in an agent. Its line ends are LF."""
     if text.isascii() and text.translate(_WITHOUT_PLAIN).isprintable():
         return None
-    before = ""
+    before, marks = "", 0
     for position, character in enumerate(text):
         kind = _kind(character, before)
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > MOST_MARKS:
+            kind = f"one of more than {MOST_MARKS} marks on one letter"
         if kind is not None:
             return HiddenCharacter(f"{kind} (U+{ord(character):04X})", text.count("\n", 0, position) + 1)
         before = character

@@ -105,14 +105,14 @@ def _read_file(name: str, content: bytes | None, diagnostics: list[Diagnostic]) 
         diagnostics.append(Diagnostic("too_large", "", None, problem, "shorten it", name))
         return b""
     try:
-        text = normal(content.decode())
+        text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         diagnostics.append(Diagnostic("not_utf8", "", line, f"{name} is not UTF-8.", "save it as UTF-8", name))
         return b""
     found = _named(name, _text_faults(text))
     if not found:
-        text, found = _by_kind(name, text)
+        text, found = _by_kind(name, normal(text))
     diagnostics += found
     return text.encode()
 

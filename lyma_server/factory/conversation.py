@@ -120,13 +120,17 @@ class Conversation:
         """What the run calls the tool of a call."""
         return self._named(call.name).name  # type: ignore[union-attr]  # only calls of known tools are handed over
 
-    def judge(self, output: Json) -> tuple[Json, str]:
-        """The output that a run has sent, parsed where it is text, and what is wrong with it (empty: nothing)."""
-        if isinstance(output, str):
-            output = read_answer(output) if self.spec["output"]["schema"] else {"text": output}
+    def read(self, output: Json) -> Json:
+        """The output that a run has sent, parsed where it is text."""
+        if not isinstance(output, str):
+            return output
+        return read_answer(output) if self.spec["output"]["schema"] else {"text": output}
+
+    def judge(self, output: Json) -> str:
+        """What is wrong with an output (empty: nothing). May take seconds."""
         if self.cut:
-            return output, "it was cut off, because it is too long; answer more briefly"
-        return output, complaints(self.schema, output)
+            return "it was cut off, because it is too long; answer more briefly"
+        return complaints(self.schema, output)
 
     def repair(self, problem: str) -> bool:
         """Tell the model what is wrong with its output; false where it was told often enough."""

@@ -226,9 +226,10 @@ class Dialogue:
 
     async def _judge(self, message: dict[str, Any]) -> dict[str, Json] | None:
         self._refuse_meanwhile("result")
-        output, problem = self.conversation.judge(message["output"])
+        output = self.conversation.read(message["output"])
         if len(json.dumps(output, ensure_ascii=False).encode()) > self.most_output:
             raise Exhausted("bytes_output", self.budget.path)
+        problem = await asyncio.to_thread(self.conversation.judge, output)
         if problem:
             self.transcript.note("refused_output", problem=problem)
             if not self.conversation.repair(problem):

@@ -5,21 +5,40 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final
 
+from attrs import define
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_LINES: Final = 2000
 """Beyond so many differing lines a comparison line by line takes seconds; they are then shown as replaced whole."""
 
+MOST_EFFORT: Final = 8_000_000
+"""Each file costs the square of its differing lines; what goes beyond it is replaced whole, since a run waits for its patch."""
+
 _NO_END: Final = "\\ No newline at end of file\n"
 
 
 def patch_of(changes: Iterable[tuple[str, bytes | None, bytes]]) -> str:
     """A patch for files, each with its path, what it was (null for no file) and what it becomes."""
-    return "".join(_one(path, old, new) for path, old, new in sorted(changes, key=lambda change: change[0]))
+    effort = Effort()
+    return "".join(_one(path, old, new, effort) for path, old, new in sorted(changes, key=lambda change: change[0]))
 
 
-def _one(path: str, old: bytes | None, new: bytes) -> str:
+@define
+class Effort:
+    """What has been spent on comparing lines."""
+
+    spent: int = 0
+
+    def allows(self, lines: int) -> bool:
+        """Whether so many differing lines may be compared; that is spent then."""
+        allowed = lines <= MOST_LINES and self.spent + lines**2 <= MOST_EFFORT
+        self.spent += lines**2 if allowed else 0
+        return allowed
+
+
+def _one(path: str, old: bytes | None, new: bytes, effort: Effort) -> str:
     if old == new:
         return ""
     head = f"diff --git a/{path} b/{path}\n" + ("new file mode 100644\n" if old is None else "")
@@ -28,12 +47,12 @@ def _one(path: str, old: bytes | None, new: bytes) -> str:
     if before is None or after is None:
         return f"{head}Binary files {names[0]} and {names[1]} differ\n"
     names = (_ended(names[0]), _ended(names[1]))
-    return head + _unified(names, _lines(before), _lines(after))
+    return head + _unified(names, _lines(before), _lines(after), effort)
 
 
-def _unified(names: tuple[str, str], old: list[str], new: list[str]) -> str:
+def _unified(names: tuple[str, str], old: list[str], new: list[str], effort: Effort) -> str:
     start, end = _same_ends(old, new)
-    if max(len(old), len(new)) - start - end > MOST_LINES:
+    if not effort.allows(max(len(old), len(new)) - start - end):
         removed, added = old[start : len(old) - end], new[start : len(new) - end]
         place = f"@@ -{_place(start, removed)} +{_place(start, added)} @@\n"
         body = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
