@@ -12,7 +12,7 @@ from tests.editors import vscode_package
 from tests.editors.vscode_package import CLIENT, npm
 
 LIMIT_BYTES = 1_000_000
-LINE_LIMIT = 2_550  # "about 2,500", webview and facade included
+LINE_LIMIT = 2_500  # lines that hold something, webview included
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,7 +43,7 @@ def test_types_style_and_format_hold() -> None:
 
 def test_the_code_stays_small_and_thin() -> None:
     written = {name: text for name, text in sources().items() if not name.endswith(".gen.ts")}
-    assert sum(text.count("\n") for text in written.values()) <= LINE_LIMIT
+    assert sum(bool(line.strip()) for text in written.values() for line in text.splitlines()) <= LINE_LIMIT
     for name, text in written.items():
         assert not re.search(r"writeFile|createHash|appendFile|mkdir|unlink|createWriteStream", text), name
         assert not re.search(r"\b(openai|anthropic|deepseek|qwen|kimi|moonshot)\b", text, re.IGNORECASE), name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.editors import vscode_package
-from tests.editors.code_server import CodeServer
+from tests.editors.code_server import CLIENT, CodeServer
 from tests.editors.project import Project, told
 from tests.editors.real_server import last_words, settings
 from tests.processes import LIMIT_S, descendants, wait_until_gone, words_of
@@ -108,6 +108,23 @@ def test_an_edit_is_applied_and_undone(start) -> None:
         found = editor.drive("edit", file="a.txt", prompt="change it", before="two", after="2 😀")
     assert "2 😀" not in found["text"]
     assert path.read_text() == "one\ntwo\nthree\n"
+
+
+def test_it_holds_inside_the_extension_host(start, tmp_path: Path) -> None:
+    def answer(request: Request) -> Reply:
+        if request.body["messages"][-1]["role"] == "tool":
+            return say("Done.")
+        return call_tool("edit_file", {"path": "a.txt", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
+
+    results = tmp_path / "results.json"
+    with start(answer, {"SUITE_RESULT": str(results)}) as editor:
+        editor.write("a.txt", "one\ntwo\n")
+        editor.write("agent.toml", 'name = "x"\n')
+        module = CLIENT / "test" / "host" / "suite.cjs"
+        editor.drive("suite", suite={"extension": str(CLIENT), "module": str(module)})
+    found = json.loads(results.read_text())
+    assert len(found) >= 7
+    assert set(found.values()) == {"ok"}, found
 
 
 @pytest.mark.parametrize(

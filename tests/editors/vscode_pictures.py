@@ -5,6 +5,7 @@ The editor, the packaged client, the server and the sandbox are the real ones; o
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -38,7 +39,7 @@ Each job now also carries **its number of arrival**, so:
 def answer(request: Request) -> Reply:
     """Change the queue, then say why."""
     if request.body["messages"][-1]["role"] == "tool":
-        return say(*WORDS.split(" "), input_tokens=2210, output_tokens=64)
+        return say(*re.findall(r"\S+\s*", WORDS), input_tokens=2210, output_tokens=64)
     return call_tool("edit_file", {"path": "jobs.py", "edits": EDITS}, input_tokens=1840, output_tokens=120)
 
 

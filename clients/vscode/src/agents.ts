@@ -255,12 +255,14 @@ export class Agents {
 
   private async pickAgent(verb: string, fits: (agent: AgentInfo) => boolean): Promise<string | undefined> {
     const { agents } = await this.client.request("lyma/subagent", { action: "list" });
-    const choices = agents.filter(fits).map(({ hash, name, purpose, approval }) => ({
-      label: oneLine(name),
-      description: `${approval} · ${shortHash(hash)}`,
-      detail: oneLine(purpose),
-      value: hash,
-    }));
+    const choices = agents
+      .filter(fits)
+      .map(({ hash, name, purpose, approval }) => ({
+        label: oneLine(name),
+        description: `${approval} · ${shortHash(hash)}`,
+        detail: oneLine(purpose),
+        value: hash,
+      }));
     return this.pick(`${verb} which agent?`, choices, "There is no such agent; compile one first.");
   }
 

@@ -90,7 +90,8 @@ export class Approvals {
     if (this.open.get(document) !== question) return;
     await this.editor.open(this.documents.uri(document));
     const approve = `Approve ${shortHash(params.hash)}…`;
-    const chosen = await this.editor.confirm(oneLine(params.title), details(params), approve, REJECT, READ);
+    // The first button is the one that Enter presses, and a key that was meant for a text must not approve.
+    const chosen = await this.editor.confirm(oneLine(params.title), details(params), READ, REJECT, approve);
     if (chosen === READ) {
       void this.editor.warn(`${oneLine(params.title)} It waits for you.`, {
         label: DECIDE,
@@ -127,7 +128,7 @@ function details(params: RequestApprovalParams): string {
   return [
     inert(params.summary).slice(0, 1000),
     ...(above === "" ? [] : [`Asked by ${above}.`]),
-    `Hash: ${oneLine(params.hash)}`,
+    ...(params.summary.includes(params.hash) ? [] : [`Hash: ${oneLine(params.hash)}`]),
     "Everything that it may do is in the document behind this question. Closing the question approves nothing.",
   ].join("\n\n");
 }

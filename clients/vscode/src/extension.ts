@@ -61,18 +61,9 @@ function build(editor: Editor) {
     later: setTimer,
     now: () => Date.now(),
   });
-  const page = editor.page("lyma.chat", {
-    html: pageHtml,
-    hear: (message) => void chat.hearPage(message as FromPage),
-  });
-  const view = {
-    send: (message: ToPage) => page.send(message),
-    reveal: () => page.reveal(),
-  };
-  const feed = new Feed({
-    send: (events) => page.send({ type: "events", events } satisfies ToPage),
-    later: setTimer,
-  });
+  const page = editor.page("lyma.chat", { html: pageHtml, hear: (message) => void chat.hearPage(message as FromPage) });
+  const view = { send: (message: ToPage) => page.send(message), reveal: () => page.reveal() };
+  const feed = new Feed({ send: (events) => page.send({ type: "events", events } satisfies ToPage), later: setTimer });
   const approvals = new Approvals(editor, () => agents.refresh());
   const agents: Agents = new Agents(client, editor, approvals, view.reveal);
   const chat: Chat = new Chat({
@@ -141,10 +132,7 @@ async function told(editor: Editor, source: ServerSource, command: () => unknown
 function tellOfServer(editor: Editor, state: ClientState): void {
   if (state.is === "running" && state.again) editor.log.info("Lyma's server runs again.");
   if (state.is !== "crashed") return;
-  const showLog = {
-    label: "Show Log",
-    run: () => editor.log.show(),
-  };
+  const showLog = { label: "Show Log", run: () => editor.log.show() };
   if (state.retryMs === undefined) {
     const restart = { label: "Restart", run: () => editor.run("lyma.server.restart") };
     void editor.fail("Lyma's server stopped again and again, so it is left alone.", restart, showLog);

@@ -53,10 +53,7 @@ export class ServerSource {
   /** Tell that there is no server, with what helps. */
   async offer({ message, remedy }: NoServer): Promise<void> {
     const { editor } = this;
-    const showLog = {
-      label: "Show Log",
-      run: () => editor.log.show(),
-    };
+    const showLog = { label: "Show Log", run: () => editor.log.show() };
     const settings = {
       label: "Open Settings",
       run: () => editor.run("workbench.action.openSettings", "lyma.server.path"),
@@ -96,10 +93,7 @@ export class ServerSource {
     } catch (problem) {
       const { stderr, message } = problem as { stderr?: string; message: string };
       editor.log.error(`${message}\n${stderr ?? ""}`);
-      const showLog = {
-        label: "Show Log",
-        run: () => editor.log.show(),
-      };
+      const showLog = { label: "Show Log", run: () => editor.log.show() };
       void editor.fail(`The server could not be installed: ${lastLine(stderr) ?? oneLine(message)}`, showLog);
       return false;
     }

@@ -155,13 +155,15 @@ function createDocuments(keep: <T extends Disposable>(thing: T) => T) {
         .filter(({ uri }) => isText(uri))
         .map(({ uri, version }) => ({ uri: uri.toString(), version })),
     diagnostics: (uri: string): Diagnostic[] =>
-      vscode.languages.getDiagnostics(vscode.Uri.parse(uri)).map(({ range, message, severity, source }) => ({
-        uri,
-        range: { start: plain(range.start), end: plain(range.end) },
-        message,
-        severity: severity + 1,
-        source: source ?? null,
-      })),
+      vscode.languages
+        .getDiagnostics(vscode.Uri.parse(uri))
+        .map(({ range, message, severity, source }) => ({
+          uri,
+          range: { start: plain(range.start), end: plain(range.end) },
+          message,
+          severity: severity + 1,
+          source: source ?? null,
+        })),
     async find(glob: string, most: number): Promise<string[]> {
       const found = await vscode.workspace.findFiles(glob, "**/node_modules/**", most);
       return found.map((uri) => uri.toString());

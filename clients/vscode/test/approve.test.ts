@@ -76,7 +76,7 @@ test("only the button that names the hash says yes; the answer echoes hash and n
   stage.answers.push(APPROVE);
   assert.deepEqual(await stage.ask(), { hash: HASH, nonce: "n0nce", approved: true });
   const [question] = stage.questions;
-  assert.deepEqual(question?.labels, [APPROVE, "Reject", "Read First"]);
+  assert.deepEqual(question?.labels, ["Read First", "Reject", APPROVE]);
   assert.equal(question.message, "Approve tidy? [U+202E]yes");
   assert.ok(question.detail.includes(HASH));
   assert.ok(question.detail.includes("root › helper"));

@@ -13,7 +13,7 @@ const NEXT: Readonly<Record<Route["next"], string>> = {
   fail: "gave up",
 };
 
-/** "openai key …ab21: rate limit (429), next key"; the attempt that answered at once needs no words. */
+/** "alpha key …ab21: rate limit (429), next key"; the attempt that answered at once needs no words. */
 export function routeNote(route: Attempt): string {
   const key = route.key === undefined ? "" : ` key ${oneLine(route.key)}`;
   const who = `${oneLine(route.provider)}${key}`;

@@ -238,13 +238,16 @@ function place(event: PageEvent, root: HTMLElement, before: HTMLElement | undefi
   else before.replaceWith(root);
 }
 
-const DIFF_CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "place" };
+const DIFF_CLASSES: readonly [RegExp, string][] = [
+  [/^(---|\+\+\+|@@)/, "place"],
+  [/^\+/, "added"],
+  [/^-/, "removed"],
+];
 
 function diffLines(diff: string): HTMLElement[] {
-  return diff
-    .slice(0, CARD_LIMIT)
-    .split("\n")
-    .map((line) => element("span", `line ${DIFF_CLASSES[line.charAt(0)] ?? ""}`, `${inert(line)}\n`));
+  const lines = diff.slice(0, CARD_LIMIT).replace(/\n$/, "").split("\n");
+  const kind = (line: string) => DIFF_CLASSES.find(([pattern]) => pattern.test(line))?.[1] ?? "";
+  return lines.map((line) => element("span", `line ${kind(line)}`, `${inert(line)}\n`));
 }
 
 function note(event: PageEvent, text: string, className = "note"): HTMLElement {
@@ -258,7 +261,8 @@ const DRAWERS: Drawers = {
   "turn.started": (event) => {
     const asked = turnOf(event).appendChild(element("div", "prompt"));
     asked.append(element("span", "unseen", "You: "), inert(event.prompt.slice(0, CARD_LIMIT)));
-    if (event.sent.length > 0) note(event, `Sent along: ${event.sent.map(sentNote).join(", ")}`);
+    const along = event.sent.filter(({ what }) => what !== "prompt");
+    if (along.length > 0) note(event, `Sent along: ${along.map(sentNote).join(", ")}`);
   },
   "item.started": (event) => start(event, event.item),
   "item.delta": (event) => items.get(itemKey(event, event.item))?.drawn.push(event.text),

@@ -9,10 +9,34 @@ export async function openWindow(given) {
   const page = await program.newPage({ viewport: { width, height }, ...(scheme ? { colorScheme: scheme } : {}) });
   page.setDefaultTimeout(30_000);
   if (timed) await page.addInitScript(timeCallbacks);
+  const suite = given.suite ? await prepareSuite(page, new URL(url).host, given.suite) : undefined;
   await page.goto(`${url}/?folder=${folder}`, { waitUntil: "domcontentloaded" });
   const window = new Window(page, program, shots);
-  await window.ready(!given.plain);
+  if (suite) await suite.ended;
+  else await window.ready(!given.plain);
   return window;
+}
+
+/** Have the workbench run `suite` (an extension's folder and a module) in its extension host; resolved once it has ended.
+ * The page's own configuration is edited, as @vscode/test-web does it. */
+async function prepareSuite(page, authority, { extension, module }) {
+  const uri = (path) => ({ $mid: 1, scheme: "vscode-remote", authority, path });
+  const options = { extensions: [uri(extension)], extensionTestsPath: uri(module) };
+  let end;
+  const ended = new Promise((resolve) => (end = resolve));
+  await page.exposeFunction("codeAutomationExit", (code) => end(code));
+  await page.exposeFunction("codeAutomationLog", () => undefined);
+  await page.addInitScript((added) => {
+    const get = Element.prototype.getAttribute;
+    Element.prototype.getAttribute = function (name) {
+      const value = get.call(this, name);
+      if (name !== "data-settings" || this.id !== "vscode-workbench-web-configuration" || !value) return value;
+      const settings = JSON.parse(value);
+      settings.developmentOptions = { ...settings.developmentOptions, ...added };
+      return JSON.stringify(settings);
+    };
+  }, options);
+  return { ended };
 }
 
 /** In every page: note how long each frame callback and each message handler takes. */

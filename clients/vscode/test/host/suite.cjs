@@ -1,0 +1,73 @@
+// Runs inside the real extension host, with the extension from its folder; SUITE_RESULT names the file of what was found.
+const assert = require("node:assert/strict");
+const fs = require("node:fs");
+const vscode = require("vscode");
+
+const extension = () => vscode.extensions.getExtension("lyma.lyma");
+const texts = () => vscode.workspace.textDocuments.map((document) => document.getText());
+
+const tests = {
+  "nothing is active before it is asked for": () => {
+    assert.ok(extension());
+    assert.equal(extension().isActive, false);
+  },
+  "a command activates it and starts the server": async () => {
+    await vscode.commands.executeCommand("lyma.status.show");
+    assert.equal(extension().isActive, true);
+    assert.ok(texts().some((text) => text.startsWith("# Lyma 0.")));
+  },
+  "every command of package.json is there, and so are the server's own": async () => {
+    const all = await vscode.commands.getCommands(true);
+    const offered = extension().packageJSON.contributes.commands.map(({ command }) => command);
+    for (const command of [...offered, "lyma.ask", "lyma.compile_agent"]) assert.ok(all.includes(command), command);
+  },
+  "a workspace cannot be given the setting": async () => {
+    const settings = vscode.workspace.getConfiguration("lyma");
+    await assert.rejects(settings.update("server.path", "/tmp/x", vscode.ConfigurationTarget.Workspace));
+  },
+  "an agent's document is read-only": async () => {
+    const document = await vscode.workspace.openTextDocument(vscode.Uri.parse("lyma-agent:/x/1/agent.txt"));
+    assert.equal(document.getText(), "This question is settled.\n");
+    assert.notEqual(vscode.workspace.fs.isWritableFileSystem("lyma-agent"), true);
+  },
+  "the server sees what is not saved, and changes it so that undo works": async () => {
+    const uri = vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, "a.txt");
+    const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
+    await editor.edit((edit) => edit.insert(new vscode.Position(0, 0), "unsaved\n"));
+    await vscode.commands.executeCommand("lyma.ask", "change it");
+    assert.equal(editor.document.getText(), "unsaved\none\n2 😀\n");
+    await vscode.window.showTextDocument(editor.document);
+    await vscode.commands.executeCommand("undo");
+    assert.equal(editor.document.getText(), "unsaved\none\ntwo\n");
+    assert.equal(fs.readFileSync(uri.fsPath, "utf8"), "one\ntwo\n");
+  },
+  "an agent.toml gets diagnostics and code lenses from the server": async () => {
+    const uri = vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, "agent.toml");
+    await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
+    const lenses = await until(() => vscode.commands.executeCommand("vscode.executeCodeLensProvider", uri));
+    assert.ok(lenses.some((lens) => /compile/i.test(lens.command?.title ?? "compile")));
+    await until(() => vscode.languages.getDiagnostics(uri));
+  },
+};
+
+async function until(look) {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    const found = await look();
+    if (found?.length > 0) return found;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error("it did not come");
+}
+
+exports.run = async () => {
+  const found = {};
+  for (const [name, test] of Object.entries(tests)) {
+    try {
+      await test();
+      found[name] = "ok";
+    } catch (problem) {
+      found[name] = String(problem?.stack ?? problem);
+    }
+  }
+  fs.writeFileSync(process.env.SUITE_RESULT, JSON.stringify(found));
+};
