@@ -18,13 +18,24 @@ from lyma_server.router.chat import Block, Message, Origin, Text, Thinking, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import UnionType
 
     from lyma_server.protocol.base import Json
     from lyma_server.protocol.events import EventBody
 
 VERSION = 1
 RecordType: TypeAlias = Literal["session", "turn", "message", "event", "edit", "dropped", "undone"]
+Shape: TypeAlias = "dict[str, type | UnionType]"
 BLOCKS: dict[str, type[Block]] = {"text": Text, "thinking": Thinking, "tool_call": ToolCall, "tool_result": ToolResult}
+EDIT: Shape = {"turn": str, "path": str, "before": str | None, "after": str | None, "mode": int | None}
+SHAPES: dict[RecordType, Shape] = {
+    "turn": {"turn": str},
+    "event": {"turn": str, "body": dict},
+    "edit": EDIT,
+    "dropped": EDIT,
+    "undone": {"turn": str},
+}
+"""What each type of record must have for its readers."""
 KINDS = {cls: kind for kind, cls in BLOCKS.items()}
 
 
@@ -109,9 +120,17 @@ def line(record: dict[str, Json]) -> bytes:
 
 
 def records(data: bytes, wanted: RecordType) -> Iterator[Json]:
-    """The records of one type. A line that was cut short, as by a crash, is left out."""
+    """The records of one type. A line that was cut short, as by a crash, or damaged is left out."""
     start = b'{"type":"%s"' % wanted.encode()
     for each in data.split(b"\n"):
-        if each.startswith(start):
-            with suppress(ValueError):
-                yield json.loads(each)
+        if each.startswith(start) and (record := _record(each, SHAPES.get(wanted, {}))) is not None:
+            yield record
+
+
+def _record(text: bytes, shape: Shape) -> Json:
+    """The record of one line; null where it has not what is read of it."""
+    with suppress(ValueError, RecursionError):
+        record = json.loads(text)
+        if all(isinstance(record.get(name), kind) for name, kind in shape.items()):
+            return record
+    return None

@@ -58,12 +58,18 @@ def _turns(data: bytes) -> dict[str, list[Json]]:
 
 def _endings(bodies: list[Json]) -> list[EventBody]:
     """Discard the items that never were complete, and end the turn."""
-    if bodies and bodies[-1]["type"] == "turn.completed":
+    if bodies and bodies[-1].get("type") == "turn.completed":
         return []
-    started = {body["item"]["id"]: None for body in bodies if body["type"] == "item.started"}
+    started = {_item(body): None for body in bodies if body.get("type") == "item.started"}
     for body in bodies:
-        if body["type"] in {"item.completed", "item.discarded"}:
-            item = body["item"]
-            started.pop(item if isinstance(item, str) else item["id"], None)
-    given_up: list[EventBody] = [ItemDiscarded(item=item, reason="interrupted") for item in started]
+        if body.get("type") in {"item.completed", "item.discarded"}:
+            started.pop(_item(body), None)
+    given_up: list[EventBody] = [ItemDiscarded(item=item, reason="interrupted") for item in started if item]
     return [*given_up, TurnCompleted(stop_reason="interrupted")]
+
+
+def _item(body: Json) -> str:
+    """The id of the item that an event is about; empty where a damaged line names none."""
+    item = body.get("item")
+    identity = item.get("id") if isinstance(item, dict) else item
+    return identity if isinstance(identity, str) else ""

@@ -7,6 +7,9 @@ should be. A turn that is undone is not undone again by a call that names no tur
 from __future__ import annotations
 
 import asyncio
+import os
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +20,13 @@ from lyma_server.agent.diff import unified
 from lyma_server.agent.encoding import decoded
 from lyma_server.agent.lines import same_lines
 from lyma_server.agent.ports import FileChange
+from lyma_server.agent.session import same_address
 from lyma_server.agent.undo import CHANGED_SINCE, Undone, by_file, undo_file
 from lyma_server.errors import EditConflict, LymaError, ToolError, UsageError
 from lyma_server.router.chat import Message, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from lyma_server.agent.ports import FileText, Workspace
     from lyma_server.agent.record import EditRecord
@@ -46,11 +50,12 @@ class Edited:
 def find_turn(store: SessionStore, named: str | None, *, session: str | None = None, root: str | None = None) -> Edited:
     """The turn whose id is or ends with `named`; without a name, the last one that changed files and was not undone.
 
-    It is looked for in `session`, or else in the sessions of the workspace whose URI is `root`. Ids of turns sort by
-    their time. Raises UsageError, SessionNotFound.
+    It is looked for in `session`, or else in the sessions of the workspace whose URI is `root`. Raises UsageError, SessionNotFound.
     """
-    sessions = [session] if session is not None else [info.session for info in store.list() if info.root == root]
-    turns = sorted((turn for each in sessions for turn in turns_of(store, each)), key=lambda found: found.turn)
+    sessions = (
+        [session] if session is not None else [info.session for info in store.list() if same_address(info.root, root)]
+    )
+    turns = _by_time(turns_of(store, each) for each in sessions)
     if named is None:
         open_turns = [found for found in turns if not found.undone]
         if not open_turns:
@@ -102,6 +107,18 @@ def turn_diff(store: SessionStore, found: Edited, root: Path | None) -> str:
     return "".join(parts)
 
 
+def _by_time(sessions: Iterable[Sequence[Edited]]) -> list[Edited]:
+    """The turns of several sessions, the latest last. Ids sort by their time, but the order within a session is certain:
+    a clock that was set back does not make a turn older than the one before it.
+    """
+    timed = [
+        (moment, found)
+        for turns in sessions
+        for found, moment in zip(turns, accumulate((each.turn for each in turns), max), strict=True)
+    ]
+    return [found for _, found in sorted(timed, key=itemgetter(0))]
+
+
 def _ends(turn: str, named: str) -> bool:
     return len(named) >= SHORTEST_ENDING and turn.endswith(named)
 
@@ -128,10 +145,14 @@ async def _open_text(path: Path, workspace: Workspace) -> FileText | None:
 async def _undo(
     path: Path, text: FileText | None, edits: Sequence[EditRecord], undo: UndoFolder, workspace: Workspace | None
 ) -> Undone:
-    """Put one file back; without a workspace only say what would become of it."""
+    """Put one file back; without a workspace only say what would become of it. A file that was deleted while it was open is
+    still shown as it was, and is missed on the disk alone.
+    """
     if text is None:
         return await asyncio.to_thread(undo_file, path, edits, undo, rehearse=workspace is None)
     found, before = await asyncio.to_thread(_judge_open, path, text, edits, undo)
+    if found.outcome == "unchanged" and not await asyncio.to_thread(os.path.lexists, path):
+        return await asyncio.to_thread(undo_file, path, edits, undo, rehearse=workspace is None)
     if workspace is None or found.outcome not in {"restored", "removed"}:
         return found
     try:

@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from lyma_server.agent.identifiers import is_identifier, new_identifier
 from lyma_server.agent.record import EditRecord, edits_in, records, session_record, undone_in
@@ -48,7 +49,7 @@ class SessionStore:
 
     def latest(self, root: str | None = None) -> str | None:
         """The id of the session that was used last, in the workspace whose URI is `root` where given."""
-        return next((info.session for info in self.list() if root in (None, info.root)), None)
+        return next((info.session for info in self.list() if root is None or same_address(info.root, root)), None)
 
     def begin(self, turn: str, session: str | None, *, root: str | None, title: str) -> SessionLog:
         """Open a session for a turn, or a new one where `session` is null; `root` and `title` are for a new one.
@@ -199,6 +200,11 @@ def shortened(prompt: str) -> str:
     """The first line of a prompt with words in it, as the title of its session."""
     first = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
     return first if len(first) <= TITLE_LENGTH else first[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def same_address(one: str | None, other: str | None) -> bool:
+    """Whether two URIs are the same, whichever characters they write with percent signs: editors and Python differ."""
+    return one == other or (one is not None and other is not None and unquote_to_bytes(one) == unquote_to_bytes(other))
 
 
 def rfc3339(moment: float) -> str:

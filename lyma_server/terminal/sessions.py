@@ -78,7 +78,9 @@ def own_uri() -> str:
 
 
 def _list(store: SessionStore, args: Namespace) -> None:
-    found = [info for info in store.list() if args.all or info.root == own_uri()]
+    from lyma_server.agent.session import same_address
+
+    found = [info for info in store.list() if args.all or same_address(info.root, own_uri())]
     if args.json:
         from lyma_server.protocol.convert import unstructure
         from lyma_server.terminal.view import json_line

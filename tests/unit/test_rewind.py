@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -237,3 +238,31 @@ async def test_a_file_that_was_deleted_and_written_anew_gets_its_old_mode_back(s
     scene.other.chmod(0o644)
     await scene.undo()
     assert scene.other.stat().st_mode & 0o777 == 0o644
+
+
+async def test_a_file_that_was_deleted_while_it_was_open_is_put_back_on_the_disk(scene: Scene) -> None:
+    scene.file.chmod(0o640)
+    await scene.turn(ToolCall("1", "delete_file", {"path": "a.txt"}))
+    scene.workspace.buffers[scene.file] = "one\ntwo"
+    assert await scene.undo() == {"a.txt": "restored"}
+    assert (scene.file.read_bytes(), scene.file.stat().st_mode & 0o777) == (b"one\r\ntwo\r\n", 0o640)
+
+
+async def test_a_folder_is_the_same_however_its_uri_is_written(scene: Scene) -> None:
+    last = await scene.turn(edit("a.txt", "one", "1"))
+    uri = "file://" + "".join(f"%{byte:02x}" for byte in bytes(scene.root))
+    assert find_turn(scene.store, None, root=uri).turn == last
+    assert scene.store.latest(uri) == scene.session
+    assert scene.store.latest(uri + "x") is None
+
+
+async def test_a_clock_that_was_set_back_does_not_change_which_turn_was_last(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.turn(edit("a.txt", "one", "1"))
+    yesterday = time.time_ns() - 86_400 * 10**9
+    with monkeypatch.context() as patched:
+        patched.setattr("lyma_server.agent.identifiers.time.time_ns", lambda: yesterday)
+        last = await scene.turn(edit("a.txt", "1", "uno"))
+    for where in ({"session": scene.session}, {"root": scene.root.as_uri()}):
+        assert find_turn(scene.store, None, **where).turn == last

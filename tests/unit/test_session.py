@@ -168,6 +168,38 @@ def test_lines_that_nobody_understands_are_left_out(store: SessionStore) -> None
     store.end(log)
 
 
+DAMAGED = (
+    b'{"type":"turn"}',
+    b'{"type":"turn","turn":["a"]}',
+    b'{"type":"event"}',
+    b'{"type":"event","turn":"a"}',
+    b'{"type":"event","turn":"a","body":[]}',
+    b'{"type":"event","turn":"a","body":{}}',
+    b'{"type":"event","turn":"a","body":{"type":"item.started"}}',
+    b'{"type":"event","turn":"a","body":{"type":"item.discarded","item":["b"]}}',
+    b'{"type":"event","turn":{},"body":{"type":"notice"}}',
+    b'{"type":"event","turn":"a","body":' + b'{"a":' * 100_000,
+    b'{"type":"edit","turn":"a","path":7,"before":null,"after":null}',
+    b'{"type":"edit","turn":"a","path":"/a","before":{},"after":null}',
+    b'{"type":"undone"}',
+    b'{"type":"message"}',
+    b"\0" * 4096,
+)
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=lambda text: text[:70].decode())
+def test_a_damaged_line_costs_only_itself(store: SessionStore, damaged: bytes) -> None:
+    session = one_turn(store)
+    path = store.folder / f"{session}.jsonl"
+    path.write_bytes(path.read_bytes() + damaged + b"\n")
+    one_turn(store, session)
+    shown = [body for body in store.replay_json(session) if body["turn"] != "a"]
+    assert [body["type"] for body in shown].count("turn.completed") == 2
+    assert store.edits(session) == {}
+    assert store.undone(session) == frozenset()
+    assert store.fork(session).turns >= 2
+
+
 def test_listing_and_the_latest(store: SessionStore) -> None:
     assert store.list() == ()
     assert store.latest() is None
