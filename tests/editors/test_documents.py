@@ -323,3 +323,24 @@ def test_an_open_file_is_deleted_only_where_nothing_is_lost(editor: Editor, fold
     editor.client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
     assert "result" in editor.ask(f"delete {path}")
     assert not path.exists()
+
+
+def test_a_document_that_is_open_twice_is_open_until_both_are_closed(editor: Editor, folder: Path) -> None:
+    path, link = folder / "a.py", folder / "link.py"
+    path.write_text("one\n")
+    link.symlink_to(path)
+    real, linked = editor.open(path, "mine\n"), editor.open(link, "mine\n")
+    editor.client.notify("textDocument/didClose", {"textDocument": {"uri": linked}})
+    assert editor.say(f"read {path}") == "True:mine\n"
+    editor.client.notify("textDocument/didClose", {"textDocument": {"uri": real}})
+    assert editor.say(f"read {path}") == "False:one\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_clean_buffer_in_another_encoding_loses_to_a_newer_disk(editor: Editor, folder: Path, encoding: str) -> None:
+    path = folder / "a.py"
+    path.write_text("one\n", encoding)
+    editor.open(path, "one\n")
+    assert editor.say(f"read {path}") == "True:one\n"
+    path.write_text("newer\n", encoding)
+    assert editor.say(f"read {path}") == "False:newer\n"

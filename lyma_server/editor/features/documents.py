@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from lyma_server.agent.encoding import decoded
+from lyma_server.agent.lines import same_lines
 from lyma_server.editor.features.uris import real_path
 
 _COMPARED_LIMIT: Final = 16 << 20
@@ -70,6 +72,7 @@ class Documents:
             self._by_uri.pop(document.uri, None)
             if document.path is not None and self._by_path.get(document.path) is document:
                 del self._by_path[document.path]
+                self._by_path.update({each.path: each for each in self._by_uri.values() if each.path == document.path})
         self._announce()
 
     def find(self, uri: str) -> Document | None:
@@ -105,11 +108,7 @@ def _is_on_disk(path: str, text: str) -> bool:
         file = Path(path)
         if file.stat().st_size > _COMPARED_LIMIT:
             return True
-        stored = file.read_bytes().decode()
-    except (OSError, ValueError):
+        found = decoded(file.read_bytes())
+    except OSError:
         return False
-    return _plain(stored) == _plain(text)
-
-
-def _plain(text: str) -> str:
-    return text.removeprefix(_MARK).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    return found is not None and same_lines(found[0], text.removeprefix(_MARK))
