@@ -166,6 +166,23 @@ def test_a_server_that_is_not_there_is_one_sentence(start) -> None:
     nvim.call("nvim_command", "checkhealth lyma")
     assert any("not on the PATH" in line for line in nvim.lines())
     assert "stack traceback" not in nvim.messages()
+    nvim.press(":LymaAsk again<CR>")
+    nvim.wait_for(lambda: nvim.messages().count("is not on the PATH") == 2)
+
+
+def test_a_second_prompt_while_the_server_starts_is_refused_aloud(start) -> None:
+    nvim = start(lambda request: say("answer to " + last_words(request)))
+    nvim.press(":LymaAsk first<CR>:LymaAsk second<CR>")
+    nvim.wait_for_text("answer to first")
+    assert "still answering" in nvim.messages()
+    assert "second" not in nvim.transcript()
+
+
+def test_a_prompt_that_was_stopped_before_the_server_started_is_never_sent(start) -> None:
+    nvim = start(lambda request: say("answer to " + last_words(request)))
+    nvim.press(":LymaAsk first<CR>:LymaStop<CR>:LymaAsk second<CR>")
+    nvim.wait_for_text("answer to second")
+    assert [last_words(request) for request in nvim.stub.requests] == ["second"]
 
 
 def test_enabling_starts_it_with_the_first_file_and_without_setup(start) -> None:

@@ -171,25 +171,22 @@ end
 function M.ask(prompt, options)
   options = options or {}
   local view = choose_view(options.is_new)
-  if view.request then
+  if view.request or view.waiting then
     vim.notify("Lyma is still answering: :LymaStop ends that, :LymaAsk! begins another session.", vim.log.levels.WARN)
     return
   end
   local window = vim.b.lyma_transcript and vim.fn.win_getid(vim.fn.winnr("#")) or 0
   window = vim.api.nvim_win_is_valid(window) and window or 0
-  local source = {
-    buffer = vim.api.nvim_win_get_buf(window),
-    cursor = vim.api.nvim_win_get_cursor(window),
-    first = options.first,
-    last = options.last,
-  }
+  local source = { buffer = vim.api.nvim_win_get_buf(window), first = options.first, last = options.last }
+  source.cursor = vim.api.nvim_win_get_cursor(window)
   view:show()
   view:head(prompt)
   view:mark("asking")
-  view.is_waiting = true
+  view.waiting = source
   require("lyma").with_client(source.buffer, function(client)
-    if not view.is_waiting then return end
-    view.is_waiting = false
+    if view.waiting ~= source then return end
+    view.waiting = nil
+    if not client then return view:mark("") end
     context.attach_files(client)
     edit.begin_step()
     local params = { prompt = context.blocks(prompt, source), context = context.gather(source, client) }
@@ -207,8 +204,9 @@ function M.stop()
     if view.request and client then
       client:cancel_request(view.request)
       view:mark("stopping")
-    elseif view.is_waiting then
-      view.is_waiting = false
+    elseif view.waiting then
+      view.waiting = nil
+      view:mark("")
       view:append("*cancelled*")
     end
   end

@@ -57,6 +57,7 @@ end
 function M.sessions(session)
   if session and session ~= "" then
     lyma.with_client(vim.api.nvim_get_current_buf(), function(client)
+      if not client then return end
       local view = require("lyma.ask").open(session, client.id)
       client:request(methods.sessions, { action = "load", session = session }, function(err)
         if err then view:append(("**%s**"):format(err.message)) end

@@ -9,7 +9,7 @@ function M.notify(text, level) vim.notify("Lyma: " .. text, level or vim.log.lev
 function M.root() return vim.uri_from_fname(vim.fs.root(0, ".git") or vim.fn.getcwd()) end
 
 ---@param client vim.lsp.Client
----@param go_on fun(client: vim.lsp.Client)
+---@param go_on fun(client?: vim.lsp.Client)
 local function when_ready(client, go_on)
   if client.initialized then
     local offered = vim.tbl_get(client.server_capabilities, "experimental", "lyma", "protocolVersion")
@@ -18,29 +18,30 @@ local function when_ready(client, go_on)
   elseif client:is_stopped() then
     M.notify("The server did not start; `:checkhealth lyma` says more.", vim.log.levels.ERROR)
   else
-    vim.defer_fn(function() when_ready(client, go_on) end, 10)
+    return vim.defer_fn(function() when_ready(client, go_on) end, 10)
   end
+  go_on(nil)
 end
 
 ---Go on with the client of `buffer`, which is started where there is none.
 ---@param buffer integer
----@param go_on fun(client: vim.lsp.Client)
+---@param go_on fun(client?: vim.lsp.Client) gets nothing where there is none; the person has been told
 function M.with_client(buffer, go_on)
   local client = vim.lsp.get_clients({ name = "lyma", bufnr = buffer, _uninitialized = true })[1]
   if client then return when_ready(client, go_on) end
   local config = vim.deepcopy(vim.lsp.config.lyma)
   local program = type(config.cmd) == "table" and config.cmd[1]
   if program and vim.fn.executable(program) == 0 then
-    return M.notify(
-      ("%s is not on the PATH; install it, or name it with vim.lsp.config('lyma', {cmd = {…}})."):format(program),
-      vim.log.levels.ERROR
-    )
+    local advice = "%s is not on the PATH; install it, or name it with vim.lsp.config('lyma', {cmd = {…}})."
+    M.notify(advice:format(program), vim.log.levels.ERROR)
+    return go_on(nil)
   end
   local is_file = vim.bo[buffer].buftype == "" and vim.api.nvim_buf_get_name(buffer) ~= ""
   config.root_dir = type(config.root_dir) == "string" and config.root_dir or vim.fs.root(buffer, config.root_markers)
   local id = vim.lsp.start(config, { bufnr = buffer, attach = is_file })
   client = id and vim.lsp.get_client_by_id(id)
-  if client then when_ready(client, go_on) end
+  if not client then return go_on(nil) end
+  when_ready(client, go_on)
 end
 
 ---Send a request and go on with its result; an error is shown.
@@ -50,6 +51,7 @@ end
 function M.request(method, params, go_on)
   local buffer = vim.api.nvim_get_current_buf()
   M.with_client(buffer, function(client)
+    if not client then return end
     client:request(method, params, function(err, result)
       if err then
         M.notify(err.message, vim.log.levels.ERROR)
@@ -102,10 +104,8 @@ local places = {
 ---@param given vim.api.keyset.create_user_command.command_args
 function M.run(name, given)
   if name == "Ask" then
-    local first, last = given.line1, given.line2
-    if given.range == 0 then
-      first, last = nil, nil
-    end
+    local first = given.range > 0 and given.line1 or nil
+    local last = given.range > 0 and given.line2 or nil
     return M.ask(given.args, { is_new = given.bang, first = first, last = last })
   end
   require(places[name][1])[places[name][2]](given.args)

@@ -8,7 +8,7 @@ local count = 0
 ---@field session? string
 ---@field client_id? integer
 ---@field request? integer the ask under way
----@field is_waiting? boolean whether an ask waits for the server to start
+---@field waiting? lyma.Source of the ask that waits for the server to start
 ---@field route? lyma.Route the attempt that answered
 ---@field completed? lyma.TurnCompleted
 ---@field marks table<string, integer> where each item is
