@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import socket
-from contextlib import ExitStack, contextmanager
+import stat
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from lyma_server.isolation.enter import Runtime
 
 FILE: Final = "canary-"
+OWN_NAME: Final = re.compile(f"{FILE}[0-9a-f]{{16}}")
+STALE_S: Final = 60.0
+"""No proof takes so long."""
+
 TEMPORARY: Final = Path("/tmp")  # noqa: S108 - the folder that must be private
 INSIDE: Final = "lyma_server/isolation/canary_inside.py"
 EMPTY: Final = hashlib.sha256().hexdigest()
@@ -82,12 +89,24 @@ def _unproven(reason: str) -> MaskUnavailable:
 
 @contextmanager
 def sentinel(folder: Path, mode: int) -> Iterator[Path]:
+    remove_stale(folder, time.time())
     file = folder / f"{FILE}{secrets.token_hex(8)}"
     file.touch(mode=mode, exist_ok=False)
     try:
         yield file
     finally:
         file.unlink(missing_ok=True)
+
+
+def remove_stale(folder: Path, now: float) -> None:
+    """Remove our own sentinels in `folder` whose process was killed. `now` in seconds since the epoch."""
+    for file in folder.glob(f"{FILE}*"):
+        with suppress(OSError):
+            facts = file.lstat()
+            ours = facts.st_uid == os.geteuid() and OWN_NAME.fullmatch(file.name) is not None
+            empty = stat.S_ISSOCK(facts.st_mode) or (stat.S_ISREG(facts.st_mode) and facts.st_size == 0)
+            if ours and empty and now - facts.st_mtime > STALE_S:
+                file.unlink()
 
 
 @contextmanager
