@@ -83,8 +83,11 @@ async def ask(desk: Desk, hash_: str, path: tuple[str, ...] = ()) -> None:
 async def _admit_one(desk: Desk, hash_: str, path: tuple[str, ...]) -> None:
     try:
         await asyncio.to_thread(desk.factory.gate.check, hash_, desk.workspace)
-    except (ApprovalRequired, ApprovalExpired):
-        await ask(desk, hash_, path)
+    except (ApprovalRequired, ApprovalExpired) as lack:
+        try:
+            await ask(desk, hash_, path)
+        except ApprovalUnavailable:
+            raise unavailable(hash_, path, expired=isinstance(lack, ApprovalExpired)) from None
 
 
 async def _settle(desk: Desk, questioned: Questioned, path: tuple[str, ...]) -> None:
@@ -132,10 +135,12 @@ def _standing(desk: Desk, hash_: str) -> Record | Literal["revoked"] | None:
         return None
 
 
-def unavailable(hash_: str) -> ApprovalUnavailable:
-    """Nobody answered, or nobody could be asked."""
+def unavailable(hash_: str, path: tuple[str, ...] = (), *, expired: bool = False) -> ApprovalUnavailable:
+    """Nobody answered, or nobody could be asked. `path` names the agents above it."""
+    whose = f", which {path[-1]} may run," if path else ""
+    state = "is not approved any more" if expired else "is not approved"
     return ApprovalUnavailable(
-        f"{hash_} is not approved and nobody answered here; a person approves it with `lyma approve {hash_[:19]}` in a "
+        f"{hash_}{whose} {state} and nobody answered here; a person approves it with `lyma approve {hash_[:19]}` in a "
         "terminal, in this folder.",
         hash=hash_,
     )

@@ -164,7 +164,9 @@ async def _refusal(applying: Applying, edits: list[FileEdit], box: Toolbox) -> s
         return None
     diff = "".join(edit.diff(box) for edit in edits)
     agreed = await box.person.confirm(Question("edit", "Make these changes?", box.redactor.redact(diff)))
-    return None if agreed is True else "The person did not agree to it."
+    if agreed is None:
+        return "Nobody answered; it takes a yes."
+    return None if agreed else "The person did not agree to it."
 
 
 async def _edit_of(change: Change, box: Toolbox) -> FileEdit:

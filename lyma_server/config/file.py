@@ -24,6 +24,9 @@ LARGEST_FILE: Final = 1 << 20
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """Not through a symbolic link, and without waiting for a FIFO's writer."""
 
+_TWICE: Final = {"Cannot overwrite a value": "A setting stands twice", "Cannot declare ": "A table stands twice"}
+"""How tomllib begins to say it, and a plain sentence without the name, which may be a key."""
+
 
 def read_text(path: FilePath) -> str | None:
     """Return the text of the configuration, null where there is no file.
@@ -154,4 +157,7 @@ def _syntax_problem(message: str, text: str) -> tuple[str, int]:
     problem, _, place = message.partition(" (at ")
     found = re.match(r"line (\d+)", place)
     line = int(found[1]) if found else text.count("\n") + 1
+    for beginning, plainly in _TWICE.items():
+        if problem.startswith(beginning):
+            return plainly, line
     return re.sub(r" ?(['\"]).{4,}\1", "", problem), line

@@ -104,6 +104,7 @@ def drafted(read: tuple[Spec, tuple[str, ...]], ceiling: CeilingSettings, worksp
 def draft_from_template(name: str, ceiling: CeilingSettings, workspace: Path) -> Draft:
     """Write a commented agent.toml that compiles as it is. Raises UsageError where there is such an agent already."""
     _refuse_name(name)
+    _refuse_existing(workspace, name)
     text = template(name, ceiling)
     return Draft(write_draft(workspace, name, text), text)
 

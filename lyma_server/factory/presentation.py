@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from lyma_server.errors import CompileFailed
+from lyma_server.errors import CompileFailed, UsageError
 from lyma_server.factory.bundle import INSTRUCTIONS
 from lyma_server.factory.capabilities import capabilities
 from lyma_server.factory.characters import visible
@@ -56,7 +56,7 @@ def present(bundle: Bundle, previous: Bundle | None, load: Callable[[str], Bundl
 
 def closure_of(bundle: Bundle, load: Callable[[str], Bundle]) -> tuple[Bundle, ...]:
     """All agents that an agent may run, each verified. Raises CompileFailed where one of them runs agents in turn."""
-    found = tuple(load(each) for each in bundle.delegates)
+    found = tuple(_delegate(bundle, each, load) for each in bundle.delegates)
     for delegate in found:
         if delegate.delegates:
             raise CompileFailed(
@@ -64,6 +64,15 @@ def closure_of(bundle: Bundle, load: Callable[[str], Bundle]) -> tuple[Bundle, .
                 diagnostics=[],
             )
     return found
+
+
+def _delegate(bundle: Bundle, hash_: str, load: Callable[[str], Bundle]) -> Bundle:
+    try:
+        return load(hash_)
+    except UsageError as error:
+        raise UsageError(
+            f"{bundle.name} may run {hash_}, which is not compiled here; compile it, or leave it out of delegate.agents."
+        ) from error
 
 
 def _summary(bundle: Bundle, previous: Bundle | None) -> Iterator[str]:

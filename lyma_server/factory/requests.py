@@ -51,7 +51,7 @@ def checked(message: Mapping[str, Any], last_id: int) -> int:
 def check_hello(message: Mapping[str, Any] | None) -> None:
     """Hold the first message to what it must be. Raises Misbehaved."""
     if message is None:
-        raise Misbehaved("nothing, and ended")
+        raise Misbehaved("nothing, and ended; budget.memory_mb may be too small for it")
     checked(message, 0)
     if message["type"] != "hello" or message["abi"] != RUNNER_ABI:
         raise Misbehaved("no hello, or one of another version")

@@ -40,8 +40,10 @@ class ModelPart:
 @attrs.frozen(kw_only=True, order=True)
 class PythonTool:
     name: str = setting("What the model calls it.", Matching("[a-z][a-z0-9_]{0,31}", "a name of letters, digits and _, such as count"))  # fmt: skip
-    file: str = setting("Its code.", Matching(rf"tools/{FILE_NAME}\.py", "a file such as tools/count.py", "bad_path"))
-    schema: str = setting("JSON Schema of its arguments.", Matching(rf"schema/{FILE_NAME}\.json", "a file such as schema/count.json", "bad_path"))  # fmt: skip
+    file: str = setting(
+        "Its code.", Matching(rf"tools/{FILE_NAME}\.py", "a file in tools/, such as tools/count.py", "bad_path")
+    )
+    schema: str = setting("JSON Schema of its arguments.", Matching(rf"schema/{FILE_NAME}\.json", "a file in schema/, such as schema/count.json", "bad_path"))  # fmt: skip
 
 
 PYTHON_TOOLS = ListOf(
@@ -96,7 +98,7 @@ class DelegatePart:
 
 @attrs.frozen(kw_only=True)
 class OutputPart:
-    schema: str = setting('JSON Schema of its result; empty: a text, as {"text": ...}.', Matching(rf"schema/{FILE_NAME}\.json", "a file such as schema/output.json, or empty", "bad_path", optional=True), "")  # fmt: skip
+    schema: str = setting('JSON Schema of its result; empty: a text, as {"text": ...}.', Matching(rf"schema/{FILE_NAME}\.json", "a file in schema/, such as schema/output.json, or empty", "bad_path", optional=True), "")  # fmt: skip
     max_bytes: int = limit("Bytes of its result.", "max_output_bytes")
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lyma_server.factory.factory import Factory, Questioned
     from lyma_server.terminal.commands import Subparsers
 
+FEWEST_DIGITS = 6
+"""Of a hash, to name an agent by."""
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """`lyma approve [HASH] | --list | --revoke HASH`."""
@@ -104,7 +107,9 @@ def _row(record: Record) -> tuple[str, ...]:
 def _revoke(factory: Factory, named: str) -> int:
     known = {*factory.store.hashes(), *(record.hash for record in factory.gate.records.all())}
     digits = named.lower().removeprefix("sha256:")
-    found = [each for each in sorted(known) if each.startswith(f"sha256:{digits}")] if len(digits) >= 6 else []
+    if len(digits) < FEWEST_DIGITS:
+        raise UsageError(f"{named!r} is too short; give at least {FEWEST_DIGITS} digits of the hash.")
+    found = [each for each in sorted(known) if each.startswith(f"sha256:{digits}")]
     if len(found) != 1:
         problem = "names no compiled or approved agent" if not found else "is the beginning of more than one hash"
         raise UsageError(f"{named[:80]!r} {problem}; `lyma approve --list` shows them.")

@@ -46,8 +46,8 @@ def run(args: Namespace) -> int:
         if sys.stderr.isatty():
             sys.stderr.write(f"To let it run in this folder: lyma approve {examined.bundle.hash[:19]}\n")
     for diagnostic in () if args.json else examined.diagnostics:
-        hint = plain_line(diagnostic.hint)
-        sys.stderr.write(f"{diagnostic.place}: {plain_line(diagnostic.message)} Hint: {hint}. [{diagnostic.code}]\n")
+        hint, place = plain_line(diagnostic.hint), plain_line(os.path.relpath(folder / diagnostic.place))
+        sys.stderr.write(f"{place}: {plain_line(diagnostic.message)} Hint: {hint}. [{diagnostic.code}]\n")
     return 0 if examined.bundle is not None else 1
 
 

@@ -28,8 +28,12 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog='Examples: lyma draft-agent "summarise the commits since the last tag"; lyma draft-agent --from-template todo-triage.',
     )
     parser.add_argument("task", metavar="TASK", nargs="*", help="what the agent should do; a model drafts it")
-    parser.add_argument("--from-template", metavar="NAME", help="begin with a commented template, without a model")
-    parser.add_argument("--name", metavar="NAME", help="what to call the agent; the model chooses if left out")
+    parser.add_argument(
+        "--from-template", metavar="NAME", help="write a commented agent.toml for an agent called NAME, without a model"
+    )
+    parser.add_argument(
+        "--name", metavar="NAME", help="what to call the agent that a model drafts; the model chooses if left out"
+    )
     parser.add_argument("--provider", metavar="NAME", help="ask this provider and no other")
 
 
@@ -37,6 +41,8 @@ def run(args: Namespace) -> int:
     """Write it and say where it is."""
     if bool(args.task) == (args.from_template is not None):
         raise UsageError("Say what the agent should do, or use --from-template NAME; one of the two.")
+    if args.from_template is not None and args.name is not None:
+        raise UsageError("--from-template NAME names the agent already; leave --name out.")
     workspace = own_workspace()
     named = args.from_template
     draft = _from_template(named, workspace) if named is not None else asyncio.run(_by_model(args, workspace))

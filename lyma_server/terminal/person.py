@@ -46,12 +46,13 @@ class TerminalPerson:
         above = f"asked for by {plain_line(' > '.join(request.path))}\n" if request.path else ""
         text = f"{plain(request.text).rstrip()}\n\n{above}{plain_line(request.title)}\n{plain(request.summary)}"
         prompt = f'To approve type the last {TYPED_OF_HASH} digits of its hash, to refuse "reject": '
-        answer = await self._ask(text, prompt, {digits: "approve", "reject": "reject"})
+        answers = {digits: "approve", "reject": "reject"}
+        answer = await self._ask(text, prompt, answers, "That is neither; nothing is approved yet.\n")
         if answer is None:
             return None
         return ApprovalReply(hash=request.hash, nonce=request.nonce, approved=answer == "approve")
 
-    async def _ask(self, text: str, prompt: str, answers: dict[str, str]) -> str | None:
+    async def _ask(self, text: str, prompt: str, answers: dict[str, str], again: str = "") -> str | None:
         if not (os.isatty(self._keyboard) and os.isatty(self._screen)):
             return None
         async with self._turn:
@@ -67,6 +68,7 @@ class TerminalPerson:
                     return None
                 if (answer := answers.get(" ".join(line.split()).lower())) is not None:
                     return answer
+                self._show(again)
 
     async def _line(self) -> str:
         """The next line, empty at its end. Waits without a thread, so that a cancel ends it."""

@@ -148,7 +148,7 @@ def _remarks(result: dict[str, Any], core: Core) -> list[str]:
     """What is said beside the output."""
     lines = [f"Not changed: {path}: {reason}" for path, reason in result["left"].items()]
     if result["left"] and result["patch"]:
-        lines.append(f"All its changes are in {core.home.root / result['patch']}.")
+        lines.append(f"All its changes are in {core.home.root / result['patch']} (see `git apply`).")
     if result["applied"]:
         lines.append(f"Changed: {', '.join(result['applied'])}. `lyma undo` takes it back.")
     if result["status"] != "ok":

@@ -136,9 +136,9 @@ def test_an_agent_that_does_not_hold_is_explained_with_its_lines(workspace):
     done = lyma(workspace, "compile-agent")
     assert (done.returncode, done.stdout) == (1, "")
     tool, turns = done.stderr.splitlines()
-    assert tool.startswith("agent.toml, line 25: tools.allow (item 2)")
+    assert tool.startswith(f".lyma/agents/{AGENT}/agent.toml, line 25: tools.allow (item 2)")
     assert "did you mean fs.write?" in tool
-    assert turns.startswith("agent.toml, line 35: budget.max_turns must be")
+    assert turns.startswith(f".lyma/agents/{AGENT}/agent.toml, line 35: budget.max_turns must be")
     as_json = json.loads(lyma(workspace, "compile-agent", "--json").stdout)
     assert as_json["hash"] is None
     assert [each["line"] for each in as_json["diagnostics"]] == [25, 35]
@@ -163,7 +163,9 @@ def test_an_agent_is_named_in_every_plain_way(workspace, named):
         (("run_compiled_agent",), "arguments are required: HASH"),
         (("approve", "sha256:000000"), "There is no compiled agent"),
         (("approve",), "waiting in this folder: none"),
-        (("approve", "--revoke", "sha256:12"), "names no compiled or approved agent"),
+        (("approve", "--revoke", "sha256:12"), "give at least 6 digits"),
+        (("approve", "--revoke", "sha256:000000"), "names no compiled or approved agent"),
+        (("draft-agent", "--from-template", "x", "--name", "y"), "leave --name out"),
         (("approve", "--list", "--revoke", "x"), "not allowed with"),
     ],
 )

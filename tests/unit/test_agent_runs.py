@@ -8,6 +8,7 @@ import json
 import pytest
 
 from lyma_server.agent import approvals
+from lyma_server.agent.approvals import unavailable
 from lyma_server.agent.runs import Wanted
 from lyma_server.config.model import AgentSettings
 from lyma_server.errors import ApprovalDenied, ApprovalUnavailable
@@ -20,6 +21,7 @@ from tests.fakes import Ears, answer
 from tests.runs import change
 from tests.subagents import AgentDesk, call
 
+NOT_AGREED = "The person did not agree to it."
 SPEC = text_of(document(tools__python=[], output__schema="")).decode()
 
 
@@ -314,16 +316,35 @@ async def test_a_person_runs_an_agent_themselves_and_can_go_on_from_it(tmp_path)
     assert '{"text": "done"}' in repr(desk.router.requests[0].messages)
 
 
-@pytest.mark.parametrize(("says", "made"), [(True, ("new.md", "b.md")), (False, ()), (None, ())])
-async def test_one_question_about_all_changes(tmp_path, says, made):
+@pytest.mark.parametrize(
+    ("says", "made", "why"),
+    [(True, ("new.md", "b.md"), set()), (False, (), {NOT_AGREED}), (None, (), {"Nobody answered; it takes a yes."})],
+)
+async def test_one_question_about_all_changes(tmp_path, says, made, why):
     desk = AgentDesk(tmp_path, says=says, settings=AgentSettings(confirm="edits"))
     desk.approve(desk.bundle.hash)
     desk.runs.changes = (change("new.md", None, b"new\n"), change("b.md", None, b"b\n"))
     _, report = await direct(desk, "ask").report()
     assert report.made == made
+    assert {each.reason for each in report.left} == why
     [question] = desk.person.questions
     assert "+new" in question.text
     assert "+b" in question.text
+
+
+@pytest.mark.parametrize(("path", "whose"), [((), ""), (("root", "boss"), ", which boss may run,")])
+@pytest.mark.parametrize(("expired", "state"), [(False, "is not approved and"), (True, "is not approved any more and")])
+def test_what_lacks_an_approval_is_said_with_the_agent_that_wants_it(path, whose, expired, state):
+    said = unavailable("sha256:3f9a12", path, expired=expired).message
+    assert said.startswith(f"sha256:3f9a12{whose} {state} nobody answered here; ")
+
+
+async def test_an_approval_that_is_too_old_is_said_to_be(tmp_path, monkeypatch):
+    desk = AgentDesk(tmp_path, says=None)
+    desk.approve(desk.bundle.hash)
+    monkeypatch.setattr("lyma_server.factory.approval.CLOCK_SLACK_S", -1e9)
+    with pytest.raises(ApprovalUnavailable, match="is not approved any more"):
+        await direct(desk).report()
 
 
 async def test_a_direct_run_is_refused_as_any_other(tmp_path):

@@ -147,4 +147,11 @@ def test_what_is_not_toml_is_named_by_its_line_and_not_shown(home, text, line):
     assert error.message.endswith("; the file must be valid TOML.")
     assert "secret" not in error.message
     assert error.data | {"line": line} == error.data
+    assert "(,)" not in error.message
     assert error.__context__ is None or "secret" not in str(error.__context__)
+
+
+@pytest.mark.parametrize(("text", "what"), [("ab = 1\nab = 2\n", "setting"), ("[budget]\n[budget]\n", "table")])
+def test_what_stands_twice_is_said_plainly(home, text, what):
+    with pytest.raises(ConfigError, match=f", line 2: A {what} stands twice; the file must be valid TOML"):
+        parse(home.config, text)

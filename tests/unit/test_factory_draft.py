@@ -181,7 +181,7 @@ def test_the_template_is_written_once(tmp_path):
     draft = draft_from_template("mine", CEILING, tmp_path)
     assert draft.path.read_text() == template("mine", CEILING)
     assert compile_agent(Source(draft.path.read_bytes()))
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="is there already; edit it, or choose another name"):
         draft_from_template("mine", CEILING, tmp_path)
     assert os.access(draft.path, os.W_OK)
 

@@ -155,7 +155,7 @@ def test_agents_that_it_may_run_are_shown_in_full():
     text = shown(outer, load={inner.hash: inner}.__getitem__).text
     assert "--- the agent inner that it may run ---" in text
     assert "  | Do the inner thing.\n" in text
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=f"outer may run {inner.hash}, which is not compiled here"):
         shown(outer)
 
 

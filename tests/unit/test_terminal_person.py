@@ -94,6 +94,7 @@ async def test_to_approve_is_to_type_the_hash(terminal, keys, approved):
     for wrong in ("yes\n", "approve\n", "3f9a12\n", "9a12cd\n", "9a12c\n"):
         terminal.seen = ""
         terminal.type(wrong)
+        await terminal.wait_for("nothing is approved yet")
         await terminal.wait_for("type the last 6 digits")
     terminal.type(keys)
     assert await asking == ApprovalReply(hash="sha256:3f9a12cc", nonce="n1", approved=approved)
