@@ -37,6 +37,8 @@ FIRST_USER: Final = 59_900
 """The first of the users that own nothing; each slot has one. The last that adduser gives out is 59999."""
 SLOTS: Final = 64
 DESCRIPTORS: Final = 64
+SIGNALS: Final = 128
+"""That wait, and timers: each costs memory of the kernel's."""
 
 
 @frozen(kw_only=True)
@@ -175,6 +177,7 @@ def kernel_limits(limits: CellLimits) -> dict[str, tuple[int, int]]:
         "RLIMIT_CORE": 0,
         "RLIMIT_MEMLOCK": 0,
         "RLIMIT_MSGQUEUE": 0,
+        "RLIMIT_SIGPENDING": SIGNALS,
     }
     cpu = (limits.cpu_s, limits.cpu_s + 1)  # the first tells what ended it, the second cannot be ignored
     return {"RLIMIT_CPU": cpu, **{name: (most, most) for name, most in both.items()}}

@@ -26,7 +26,7 @@ MOST_PROCESSES: Final = 2
 OLDEST: Final = (3, 9)
 """Of Python; the runner speaks no older one."""
 
-READ_ONLY: Final = ("/", "/usr", "/in", "/lyma", "/agent", "/dev", "/dev/shm", "/proc/sys")  # noqa: S108
+READ_ONLY: Final = ("/", "/usr", "/in", "/lyma", "/agent", "/dev", "/dev/shm", "/proc/sys", "/proc/1")  # noqa: S108
 DEEDS: Final[tuple[tuple[str, Callable[..., object], tuple[object, ...]], ...]] = (
     ("another process can be started", os.fork, ()),
     ("memory that no limit counts can be had", os.memfd_create, ("canary",)),
@@ -57,8 +57,9 @@ def _within_sight(trial: dict[str, Any]) -> Iterator[str]:
             yield f"{folder} can be written"
     if len([entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]) > MOST_PROCESSES:
         yield "processes outside can be seen"
-    if any(Path("/proc/sys").iterdir()):
-        yield "/proc/sys is there"
+    for folder in ("/proc/sys", "/proc/1"):
+        if any(Path(folder).iterdir()):
+            yield f"{folder} is there"
     if foreign := variables() - set(trial["variables"]):
         yield f"the variable {min(foreign)} can be read"
 

@@ -56,10 +56,12 @@ NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "finit_module": (313, 273),
     "fork": (57, _ABSENT),
     "fsconfig": (431, 431),
+    "fsetxattr": (190, 7),
     "fsmount": (432, 432),
     "fsopen": (430, 430),
     "fspick": (433, 433),
     "init_module": (175, 105),
+    "io_setup": (206, 0),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
@@ -71,6 +73,7 @@ NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "kexec_load": (246, 104),
     "keyctl": (250, 219),
     "listen": (50, 201),
+    "lsetxattr": (189, 6),
     "lookup_dcookie": (212, 18),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
@@ -84,6 +87,7 @@ NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "nfsservctl": (180, 42),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
     "perf_event_open": (298, 241),
     "personality": (135, 92),
     "pidfd_getfd": (438, 438),
@@ -102,6 +106,8 @@ NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "sethostname": (170, 161),
     "setns": (308, 268),
     "settimeofday": (164, 170),
+    "setxattr": (188, 5),
+    "setxattrat": (463, 463),
     "shmat": (30, 196),
     "shmget": (29, 194),
     "socket": (41, 198),
@@ -118,7 +124,7 @@ NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Of the calls that are named here, on each machine of ORDER."""
 
-ABSENT: Final = ("clone3", "io_uring_enter", "io_uring_register", "io_uring_setup")
+ABSENT: Final = ("clone3", "io_setup", "io_uring_enter", "io_uring_register", "io_uring_setup")
 """Answered as if the kernel had no such call, so that programs take an older one, whose arguments a filter can see."""
 
 BY_ARGUMENT: Final = ("clone", "ioctl", "socketpair")
@@ -129,7 +135,7 @@ OFTEN_NEEDED: Final = ("execve", "execveat", "fork", "seccomp", "vfork")
 
 FORBIDDEN: Final = tuple(name for name in NUMBERS if name not in {*ABSENT, *BY_ARGUMENT, *OFTEN_NEEDED})
 """By every cell: sockets, mounts, namespaces, other processes' memory, keys, kernel modules, clocks, and memory that no
-limit counts (memfd_create, shmget, mq_open)."""
+limit counts (memfd_create, shmget, mq_open, and setxattr, for which a tmpfs takes more than its size)."""
 
 JUMP_IF_ANY: Final = 0x45
 NEW_NAMESPACES: Final = 0x7E020000

@@ -39,8 +39,17 @@ KERNEL: Final = (
     "/proc/sys",
     "--remount-ro",
     "/proc/sys",
+    "--perms",
+    "0555",
+    "--size",
+    "4096",
+    "--tmpfs",
+    "/proc/1",
+    "--remount-ro",
+    "/proc/1",
 )
-"""As uid 0 of the host `/proc/sys/kernel/core_pattern` opens for writing even in here, so nothing of it is there."""
+"""As uid 0 of the host `/proc/sys/kernel/core_pattern` opens for writing even in here, so nothing of it is there. And the
+first process is bubblewrap, to which no limit and no inner filter applies: whoever writes its memory has left them behind."""
 
 DEVICES: Final = ("--dev", "/dev", "--remount-ro", "/dev")
 """Without the second part /dev/shm is a memory that no limit counts."""

@@ -138,6 +138,32 @@ def writing(*places):
     return deed
 
 
+def first_process(_args):
+    """Its memory, to write there: it has no limits of its own, and may execute."""
+    try:
+        with open("/proc/1/mem", "r+b"):
+            return True
+    except OSError:
+        return None
+
+
+def attributes(_args):
+    """Of a file in a tmpfs, whose size does not count them."""
+    with open("/work/attributed", "w") as file:
+        try:
+            os.setxattr(file.fileno(), "user.evil", bytes(60_000))
+        except OSError:
+            return None
+    return True
+
+
+def asynchronous(_args):
+    """Requests of which the whole machine has but so many (/proc/sys/fs/aio-max-nr)."""
+    number = {"x86_64": 206, "aarch64": 0}[os.uname().machine]
+    context = ctypes.c_ulong(0)
+    return True if LIBC.syscall(number, 1, ctypes.byref(context)) == 0 else None
+
+
 def environment(args):
     """Every environment that can be read."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -410,6 +436,9 @@ DEEDS = {
     "core_pattern": opening_to_write("/proc/sys/kernel/core_pattern"),
     "proc writes": opening_to_write("/proc/sysrq-trigger", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches"),
     "sys": listing("/sys"),
+    "first process": first_process,
+    "attributes": attributes,
+    "asynchronous": asynchronous,
     "unshare": call("unshare", 0x10000000),
     "setns": call("setns", -1, 0),
     "mount": call("mount", BAD, BAD, BAD, 0, BAD),

@@ -47,6 +47,9 @@ ROWS = (
     Row("core_pattern", ("proc", "drop"), root_only=True),
     Row("proc writes", ("proc", "drop"), root_only=True),
     Row("sys", ("sys",)),
+    Row("first process", ("proc",), kernel=True),
+    Row("attributes", ("filters",), kernel=True),
+    Row("asynchronous", ("filters",), kernel=True),
     *(
         Row(name, ("filters",))
         for name in (

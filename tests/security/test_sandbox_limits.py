@@ -159,7 +159,8 @@ def test_processor_time_is_bounded(who):
     assert (outcome["said"], outcome["reason"]) == (None, "cpu")
     ignoring = attack(who, IGNORING, SLOW)
     untouched(ignoring)
-    assert (ignoring["said"], ignoring["reason"]) == (None, "signal")
+    assert ignoring["said"] is None
+    assert ignoring["reason"] in {"cpu", "signal"}, "whoever looks first: Lyma, or the kernel at its hard limit"
     assert attack(who, UNLIMITED, SLOW)["fault"] == "time is up", "the control: it would have gone on"
 
 
