@@ -344,3 +344,11 @@ def test_a_clean_buffer_in_another_encoding_loses_to_a_newer_disk(editor: Editor
     assert editor.say(f"read {path}") == "True:one\n"
     path.write_text("newer\n", encoding)
     assert editor.say(f"read {path}") == "False:newer\n"
+
+
+def test_what_is_no_text_on_the_disk_is_none_in_a_buffer(editor: Editor, folder: Path) -> None:
+    path = folder / "a.bin"
+    path.write_bytes(b"one\n\0\n")
+    editor.open(path, "one\n\0\n")
+    assert editor.ask(f"edit {path}|one|two")["error"]
+    assert editor.edits == [] or to_uri(path) not in str(editor.edits[-1])

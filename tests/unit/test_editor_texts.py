@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lyma_server.editor.features.edits import minimal_edit
+from lyma_server.editor.client import Client
+from lyma_server.editor.features.documents import Document
+from lyma_server.editor.features.edits import minimal_edit, workspace_edit
 from lyma_server.editor.features.positions import split_lines, to_character, to_column, to_offset, units
 from lyma_server.editor.features.uris import is_inside, real_path, to_path, to_uri
 from lyma_server.editor.features.workspace import find_root
-from lyma_server.errors import UsageError
+from lyma_server.errors import EditConflict, UsageError
 from lyma_server.protocol.messages import ActiveDocument, AskContext
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
@@ -62,6 +64,18 @@ def test_an_edit_leaves_alone_what_stays() -> None:
         "range": {"start": {"line": 1, "character": 0}, "end": {"line": 2, "character": 0}},
         "newText": "B\r\n",
     }
+
+
+@pytest.mark.parametrize("old", ["one\rtwo\nthree\n", "x\ny\rtwo\n", "two\r"])
+def test_an_edit_below_a_line_end_that_not_all_editors_know_is_refused(old: str) -> None:
+    document = Document("untitled:a", 1, old)
+    with pytest.raises(EditConflict, match="carriage return"):
+        workspace_edit(Client({}), document, old.replace("two", "2"))
+
+
+def test_an_edit_above_such_a_line_end_is_made() -> None:
+    (edit,) = workspace_edit(Client({}), Document("untitled:a", 1, "two\na\rb\n"), "2\na\rb\n")["changes"]["untitled:a"]
+    assert edit["newText"] == "2\n"
 
 
 def test_units() -> None:

@@ -234,3 +234,6 @@ def test_a_hunk_changes_its_lines_and_nothing_else(lines: list[str], end: str, d
 
 def test_line_ends_that_are_mixed_stay_where_nothing_is_changed() -> None:
     assert replace("a\r\nb\nc\r\nd\n", [Hunk("b\nc", "B")]) == "a\r\nB\r\nd\n"
+    assert replace("a\nb\r\nc\nd\n", [Hunk("a\nb\nc", "a\nb\nC")]) == "a\nb\r\nC\nd\n"
+    assert replace("a\nb\r\nc\nd\n", [Hunk("a\nb\nc", "A\nb\nc")]) == "A\nb\r\nc\nd\n"
+    assert replace("aa\r\naa\nx\n", [Hunk("aa\naa\n", "aa\naa\naa\n")]) == "aa\r\naa\naa\nx\n"

@@ -35,9 +35,20 @@ def replace(text: str, hunks: list[Hunk]) -> str:
     original = Origins(text)
     parts, position = [], 0
     for start, _, hunk in places:
-        parts += [text[position : original(start)], with_line_end(hunk.new, end)]
-        position = original(start + len(hunk.old))
+        head, tail = _same_ends(hunk)
+        parts += [text[position : original(start + head)], with_line_end(hunk.new[head : len(hunk.new) - tail], end)]
+        position = original(start + len(hunk.old) - tail)
     return "".join([*parts, text[position:]])
+
+
+def _same_ends(hunk: Hunk) -> tuple[int, int]:
+    """How much both begin and end with: that stays as it is, its line ends included."""
+    head = _same_start(hunk.old, hunk.new)
+    return head, _same_start(hunk.old[head:][::-1], hunk.new[head:][::-1])
+
+
+def _same_start(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _place(plain: str, hunk: Hunk, number: int) -> int:

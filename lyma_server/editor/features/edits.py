@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from lyma_server.editor.features.positions import split_lines, units
+from lyma_server.errors import EditConflict
 
 if TYPE_CHECKING:
     from lyma_server.editor.client import Client
@@ -26,8 +27,16 @@ def can_confirm(client: Client) -> bool:
 
 
 def workspace_edit(client: Client, document: Document, text: str, *, confirm: bool = False) -> Json:
-    """What makes `text` of a document, bound to its version where the client takes versions. `confirm` needs `can_confirm`."""
+    """What makes `text` of a document, bound to its version where the client takes versions. `confirm` needs `can_confirm`.
+
+    Raises EditConflict where the client may count the lines otherwise, so that the edit would hit others.
+    """
     edit = minimal_edit(document.text, text, client.position_encoding)
+    if any(line.endswith("\r") for line in split_lines(document.text)[: edit["range"]["end"]["line"]]):
+        raise EditConflict(
+            f"{document.uri} is open and has a carriage return without a line feed, which some editors take for the end of "
+            "a line and some do not; close it and try again."
+        )
     if not takes_versions(client):
         return {"changes": {document.uri: [edit]}}
     identity = {"uri": document.uri, "version": document.version}

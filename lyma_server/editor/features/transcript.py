@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lyma_server.editor.server import LymaServer
+
+SHOWN_S = 10
+"""How long an editor may take to open a file; one that never answers must not keep an answer from whoever asked."""
 
 
 def append(folder: Path, name: str, text: str) -> Path:
@@ -34,8 +38,9 @@ async def show_file(server: LymaServer, path: Path) -> bool:
         return False
     params = types.ShowDocumentParams(uri=to_uri(path), take_focus=False)
     try:
-        answer = await server.protocol.send_request_async("window/showDocument", params)
-    except JsonRpcException:
+        async with asyncio.timeout(SHOWN_S):
+            answer = await server.protocol.send_request_async("window/showDocument", params)
+    except (JsonRpcException, TimeoutError):
         return False
     return isinstance(answer, dict) and answer.get("success") is True
 

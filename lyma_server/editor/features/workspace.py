@@ -60,6 +60,8 @@ class EditorWorkspace:
         stored = await self._read_stored(path)
         if not document.dirty and stored is not None and not same_lines(stored.text, document.text):
             return stored
+        if "\0" in document.text:
+            raise ToolError(f"{path} holds a NUL, so it is no text, and is neither shown nor changed.")
         encoding = "utf-8" if stored is None else stored.encoding
         return FileText(path, document.text, document.base, from_editor=True, encoding=encoding)
 
