@@ -16,6 +16,7 @@ SYSTEM_PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
 """Before the packaged one: Ubuntu's AppArmor profile names the first."""
 
 TRIAL: Final = (
+    "--die-with-parent",
     "--unshare-pid",
     "--ro-bind",
     "/",
