@@ -5,6 +5,19 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
+/** The same wheel without compression: packed as a whole into the .vsix it is a third smaller than file by file. */
+const STORE = `
+import io, sys, zipfile
+from pathlib import Path
+path, made = Path(sys.argv[1]), io.BytesIO()
+with zipfile.ZipFile(path) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as new:
+    for each in old.infolist():
+        info = zipfile.ZipInfo(each.filename, each.date_time)
+        info.external_attr = each.external_attr
+        new.writestr(info, old.read(each))
+path.write_bytes(made.getvalue())
+`;
+
 const here = dirname(fileURLToPath(import.meta.url));
 const given = new Set(process.argv.slice(2));
 const common = {
@@ -32,12 +45,13 @@ if (given.has("--tests")) {
 }
 if (given.has("--wheel")) {
   const root = join(here, "..", "..");
-  rmSync(join(here, "server"), { recursive: true, force: true });
-  execFileSync(
-    process.env.PYTHON ?? "python3",
-    ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", join(here, "server"), root],
-    { stdio: "inherit" },
-  );
+  const folder = join(here, "server");
+  const python = process.env.PYTHON ?? "python3";
+  rmSync(folder, { recursive: true, force: true });
+  const words = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, root];
+  execFileSync(python, words, { stdio: "inherit" });
+  const [wheel] = readdirSync(folder);
+  execFileSync(python, ["-c", STORE, join(folder, wheel)], { stdio: "inherit" });
   copyFileSync(join(root, "LICENSE"), join(here, "LICENSE"));
   copyFileSync(join(root, "CHANGELOG.md"), join(here, "CHANGELOG.md"));
 }

@@ -59,6 +59,13 @@ def start(tmp_path: Path, vsix: Path) -> Iterator[Callable[..., CodeServer]]:
         each.__exit__()
 
 
+def edit_once(request: Request) -> Reply:
+    """A model that changes a line, once in a turn."""
+    if request.body["messages"][-1]["role"] == "tool":
+        return say("Done.")
+    return call_tool("edit_file", {"path": "a.txt", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
+
+
 def lyma_servers(editor: CodeServer) -> set[int]:
     assert editor.process is not None
     return {
@@ -98,28 +105,26 @@ def test_a_fallback_is_told(start) -> None:
 
 
 def test_an_edit_is_applied_and_undone(start) -> None:
-    def answer(request: Request) -> Reply:
-        if request.body["messages"][-1]["role"] == "tool":
-            return say("Done.")
-        return call_tool("edit_file", {"path": "a.txt", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
-
-    with start(answer) as editor:
+    with start(edit_once) as editor:
         path = editor.write("a.txt", "one\ntwo\nthree\n")
         found = editor.drive("edit", file="a.txt", prompt="change it", before="two", after="2 😀")
     assert "2 😀" not in found["text"]
     assert path.read_text() == "one\ntwo\nthree\n"
 
 
-def test_it_holds_inside_the_extension_host(start, tmp_path: Path) -> None:
-    def answer(request: Request) -> Reply:
-        if request.body["messages"][-1]["role"] == "tool":
-            return say("Done.")
-        return call_tool("edit_file", {"path": "a.txt", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
+def test_an_edit_to_confirm_waits_in_the_preview(start) -> None:
+    with start(edit_once, {"LYMA_AGENT__CONFIRM": "edits"}) as editor:
+        editor.write("a.txt", "one\ntwo\nthree\n")
+        found = editor.drive("confirm", file="a.txt", prompt="change it", before="two", after="2 😀")
+    assert "2 😀" in found["text"]
 
+
+def test_it_holds_inside_the_extension_host(start, tmp_path: Path) -> None:
     results = tmp_path / "results.json"
-    with start(answer, {"SUITE_RESULT": str(results)}) as editor:
+    with start(edit_once, {"SUITE_RESULT": str(results)}) as editor:
         editor.write("a.txt", "one\ntwo\n")
-        editor.write("agent.toml", 'name = "x"\n')
+        editor.write(".lyma/agents/wrong/agent.toml", 'name = "x"\n')
+        Project(editor.workspace)
         module = CLIENT / "test" / "host" / "suite.cjs"
         editor.drive("suite", suite={"extension": str(CLIENT), "module": str(module)})
     found = json.loads(results.read_text())

@@ -41,6 +41,7 @@ test("a card's head says what it is, its body is what was sent", () => {
   const edit = { kind: "edit", id: "1", call: "c", path: "a.py", uri: "file:///a.py", diff, applied: true } as const;
   assert.equal(cardTitle(edit), "Changed a.py +2 −1");
   assert.equal(cardTitle({ ...edit, applied: false, diff: "" }), "Not changed a.py");
+  assert.equal(cardTitle({ ...edit, applied: false }, false), "Changing a.py +2 −1");
   assert.equal(cardText(edit), diff);
   const call = { kind: "tool_call", id: "1", name: "read_file", arguments: { path: "a\nb" } } as const;
   assert.equal(cardTitle(call), "read_file a b");

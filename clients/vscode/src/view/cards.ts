@@ -27,8 +27,8 @@ function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 }
 
-/** The head of a card: what an item is. */
-export function cardTitle(item: Item): string {
+/** The head of a card: what an item is, or what it is becoming while it is not whole. */
+export function cardTitle(item: Item, isWhole = true): string {
   switch (item.kind) {
     case "thinking":
       return "Thinking";
@@ -39,12 +39,17 @@ export function cardTitle(item: Item): string {
     case "command_output":
       return `$ ${oneLine(item.command)}${item.exitStatus === undefined ? "" : `  → ${item.exitStatus}`}`;
     case "edit":
-      return `${item.applied ? "Changed" : "Not changed"} ${oneLine(item.path)} ${changes(item.diff)}`.trim();
+      return `${editVerb(item.applied, isWhole)} ${oneLine(item.path)} ${changes(item.diff)}`.trim();
     case "run":
       return `Agent ${[...item.path, item.name].map((name) => oneLine(name)).join(" › ")}${item.status === undefined ? "" : `: ${oneLine(item.status)}`}`;
     default:
       return "";
   }
+}
+
+function editVerb(applied: boolean, isWhole: boolean): string {
+  if (!isWhole) return "Changing";
+  return applied ? "Changed" : "Not changed";
 }
 
 function callSummary(args: Record<string, unknown>): string {

@@ -18,7 +18,7 @@ interface Saved {
 }
 
 /** How long one frame may draw, in milliseconds. */
-const DRAW_MS = 8;
+const DRAW_MS = 5;
 /** How many blocks of an answer stand in a group. */
 const GROUP = 40;
 /** The most characters of a card's body; more of it is in the session. */
@@ -180,6 +180,7 @@ function itemKey(event: PageEvent, item: string): string {
 
 function start(event: PageEvent, item: Item): { root: HTMLElement; drawn: Drawn } {
   const made = item.kind === "text" ? startText() : startCard(item);
+  if (item.kind === "edit") made.root.replaceChildren(...wholeCard(item, false).children);
   items.set(itemKey(event, item.id), made);
   turnOf(event).append(made.root);
   return made;
@@ -190,10 +191,10 @@ function startText(): { root: HTMLElement; drawn: Drawn } {
   return { root, drawn: new Growing(root) };
 }
 
-function startCard(item: Item): { root: HTMLDetailsElement; drawn: Drawn } {
+function startCard(item: Item, isWhole = false): { root: HTMLDetailsElement; drawn: Drawn } {
   const root = element("details", `card ${item.kind}`) as HTMLDetailsElement;
   root.open = item.kind === "edit" || item.kind === "run" || (item.kind === "thinking" && state.showThinking);
-  root.append(element("summary", "", cardTitle(item)));
+  root.append(element("summary", "", cardTitle(item, isWhole)));
   if (item.kind === "edit") root.append(openButton(item.uri, item.path));
   const body = root.appendChild(element("pre"));
   return { root, drawn: new Plain(body) };
@@ -221,8 +222,8 @@ function complete(event: PageEvent, item: Item): void {
   }
 }
 
-function wholeCard(item: Item): HTMLElement {
-  const { root } = startCard(item);
+function wholeCard(item: Item, isWhole = true): HTMLElement {
+  const { root } = startCard(item, isWhole);
   const text = cardText(item);
   const hidden = text.length - CARD_LIMIT;
   const body = root.querySelector("pre");

@@ -57,6 +57,23 @@ export const scenarios = {
     return { text: await window.editorText() };
   },
 
+  /** An edit that is to be confirmed waits in VS Code's own preview until it is applied there. */
+  async confirm(window, { file, prompt, before, after }) {
+    await window.open(file);
+    await window.editorShows(before);
+    await window.ask(prompt);
+    const panel = window.page.locator(".part.panel");
+    await panel.getByText("Refactor Preview").first().waitFor();
+    await panel.locator("input[type=checkbox]").first().click();
+    await window.shot("confirm");
+    await panel.getByText("Apply", { exact: true }).first().click();
+    await window.shows("Done.");
+    await window.idle();
+    await window.page.locator(".tab", { hasText: file }).first().click();
+    await window.editorShows(after);
+    return { text: await window.editorText() };
+  },
+
   /** Ask for an approval; press a button of the dialog, or dismiss it. */
   async approval(window, { prompt, press, expect, shot, readFirst }) {
     await window.ask(prompt);

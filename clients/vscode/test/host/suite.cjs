@@ -35,28 +35,40 @@ const tests = {
     const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
     await editor.edit((edit) => edit.insert(new vscode.Position(0, 0), "unsaved\n"));
     await vscode.commands.executeCommand("lyma.ask", "change it");
+    const shows = (text) => () => (editor.document.getText() === text ? [text] : []);
     assert.equal(editor.document.getText(), "unsaved\none\n2 😀\n");
+    const isTranscript = ({ document }) => document.uri.path.includes("/transcripts/");
+    await until("transcript", () => vscode.window.visibleTextEditors.filter(isTranscript));
     await vscode.window.showTextDocument(editor.document);
+    await until("focus", () => [vscode.window.activeTextEditor].filter((each) => each?.document === editor.document));
     await vscode.commands.executeCommand("undo");
-    assert.equal(editor.document.getText(), "unsaved\none\ntwo\n");
+    await until("undo", shows("unsaved\none\ntwo\n"));
     assert.equal(fs.readFileSync(uri.fsPath, "utf8"), "one\ntwo\n");
   },
   "an agent.toml gets diagnostics and code lenses from the server": async () => {
-    const uri = vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, "agent.toml");
-    await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
-    const lenses = await until(() => vscode.commands.executeCommand("vscode.executeCodeLensProvider", uri));
-    assert.ok(lenses.some((lens) => /compile/i.test(lens.command?.title ?? "compile")));
-    await until(() => vscode.languages.getDiagnostics(uri));
+    const folder = vscode.workspace.workspaceFolders[0].uri;
+    const show = async (name) => {
+      const uri = vscode.Uri.joinPath(folder, name);
+      await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
+      return uri;
+    };
+    const wrong = await show(".lyma/agents/wrong/agent.toml");
+    await until("diagnostics", () => vscode.languages.getDiagnostics(wrong));
+    const sound = await show(".lyma/agents/tidy/agent.toml");
+    const lenses = await until("lenses", () =>
+      vscode.commands.executeCommand("vscode.executeCodeLensProvider", sound, 9),
+    );
+    assert.ok(lenses.some((lens) => lens.command?.command === "lyma.compile_agent"));
   },
 };
 
-async function until(look) {
+async function until(what, look) {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const found = await look();
     if (found?.length > 0) return found;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error("it did not come");
+  throw new Error(`no ${what} came`);
 }
 
 exports.run = async () => {
