@@ -14,6 +14,7 @@ from lyma_server.factory.budget import Amount
 from lyma_server.factory.canonical import digest
 from lyma_server.factory.folder import Demands, Folder, Unfit
 from lyma_server.factory.outcome import Change
+from lyma_server.factory.protected import folded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,7 @@ class Returning:
     came: dict[str, Came] = field(factory=dict)
     _pieces: dict[str, bytearray] = field(factory=dict)
     _charged: dict[str, int] = field(factory=dict)
+    _places: dict[str, tuple[str, bool]] = field(factory=dict)
 
     def put(self, path: str, encoded: str, *, more: bool) -> None:
         """Take a piece of a file. Raises Forbidden, EditConflict where it is not what the run saw, and Exhausted."""
@@ -86,8 +88,18 @@ class Returning:
             raise Forbidden(f"it may not write {path[:200]!r}")
         if len(self.came) + len(self._pieces) >= MOST_FILES and path not in self.came:
             raise Forbidden(f"it changes more than {MOST_FILES} files")
+        self._refuse_clash(path)
         if self.claims.setdefault(path, self.run_id) != self.run_id:
             raise EditConflict(f"{path} is changed by another run of the same task; one of them must leave it alone.")
+
+    def _refuse_clash(self, path: str) -> None:
+        """Two names that some disks take for one, or one that would be a file and a folder."""
+        names = path.split("/")
+        for depth in range(1, len(names) + 1):
+            place = ("/".join(names[:depth]), depth == len(names))
+            other = self._places.setdefault("/".join(map(folded, names[:depth])), place)
+            if other != place:
+                raise Forbidden(f"{path!r} cannot be beside {other[0]!r}, which it writes too")
 
     def _charge(self, path: str, size: int) -> None:
         more = size - self._charged.get(path, 0)

@@ -28,7 +28,8 @@ NEVER: Final = (
 """Neither read nor written: patterns for one name in a path."""
 
 NEVER_WRITTEN: Final = (
-    "agents.md", "agent.md", "claude*.md", "gemini.md", "copilot-instructions.md", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
+    "agents.md", "agents.override.md", "agent.md", ".rules", "lefthook.y*ml", ".lefthook*", ".gdbinit", ".lldbinit",
+    "claude*.md", "gemini.md", "copilot-instructions.md", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
     ".pre-commit-config.yaml", ".gitattributes", ".gitignore", ".profile", ".bashrc", ".bash_profile", ".zshrc", ".zshenv", "sitecustomize.py",
     "usercustomize.py", "*.pth",
 )  # fmt: skip

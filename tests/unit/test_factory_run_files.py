@@ -104,6 +104,8 @@ FORBIDDEN = [
     "docs/git~1/x",
     "docs/.envrc",
     "docs/AGENTS.md",
+    "docs/AGENTS.override.md",
+    "docs/lefthook.yml",
     "docs/sitecustomize.py",
     "docs/.vscode/tasks.json",
     "changelog.md",
@@ -259,3 +261,26 @@ async def test_a_run_changes_no_more_files_than_a_person_can_look_at(tmp_path, m
     assert (await desk.run(AGENT)).status == "ok"
     desk = desk_with(tmp_path / "more", ("docs/a", "x"), ("docs/b", "x"), ("docs/c", ""))
     assert (await desk.run(AGENT)).status == "refused"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("docs/a", "docs/A"),
+        ("docs/x/a", "docs/X/b"),
+        ("docs/\u00e9", "docs/e\u0301"),
+        ("docs/a", "docs/a/b"),
+        ("docs/a/b", "docs/a"),
+    ],
+)
+async def test_files_that_cannot_be_beside_each_other_end_the_run(tmp_path, one, other):
+    async def life(child):
+        await child.hello()
+        await child.put(one, "1")
+        await child.put(one, "2")
+        await child.put(other, "1")
+        await child.result({"text": "done"})
+
+    result = await Desk(tmp_path, sandbox=FakeSandbox(life)).run(plain_bundle(files__write=["docs/**"]))
+    assert (result.status, result.changes) == ("refused", ())
+    assert "cannot be beside" in result.error.message
