@@ -50,12 +50,16 @@ NOTHING: Final = Amount()
 
 
 class Exhausted(Exception):
-    """There is no room for what was asked; nothing was reserved. `what` names the limit, `path` whose it is, root first."""
+    """There is no room for what was asked; nothing was reserved. `what` names the limit, `path` whose it is, root first.
+    `asked` is how much of it was asked for and `room` what was left, where that is known.
+    """
 
-    def __init__(self, what: str, path: tuple[str, ...]) -> None:
+    def __init__(self, what: str, path: tuple[str, ...], asked: int = 0, room: int = 0) -> None:
         super().__init__(f"{what} of {' > '.join(path)} is used up")
         self.what = what
         self.path = path
+        self.asked = asked
+        self.room = room
 
 
 @frozen
@@ -86,8 +90,9 @@ class Account:
             raise Exhausted("wall_s", self.path)
         room = self.room
         for name in NAMES:
-            if getattr(amount, name) > max(0, getattr(room, name)):
-                raise Exhausted(name, self.path)
+            asked, left = getattr(amount, name), max(0, getattr(room, name))
+            if asked > left:
+                raise Exhausted(name, self.path, asked, left)
 
 
 class Budget:

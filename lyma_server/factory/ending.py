@@ -80,7 +80,9 @@ def ending_of(error: BaseException, name: str) -> Ending:
         return _ending("refused" if isinstance(error, REFUSALS) else "crashed", error.kind, error.message)
     if isinstance(error, Exhausted) and error.what != "wall_s":
         limit, whose = LIMITS[error.what], error.path[-1]
-        return _ending("budget_exceeded", "budget", f"{name} needs more than {limit} of {whose} allows; raise that.")
+        detail = f" ({error.asked:,} asked for, {error.room:,} left)" if error.room else ""
+        message = f"{name} needs more than {limit} of {whose} allows{detail}; raise that."
+        return _ending("budget_exceeded", "budget", message)
     if (refusal := refusal_of(error)) is not None:
         return _ending("crashed", "internal_error", f"{name} could not be run to its end: {refusal}.")
     for kinds, status, kind, message in _ENDINGS:

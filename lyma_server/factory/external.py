@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define
 
-from lyma_server.errors import CompileFailed, ConfigError, RunFailed
+from lyma_server.errors import ApprovalExpired, ApprovalRequired, CompileFailed, ConfigError, RunFailed
 from lyma_server.factory.compile import Examined, Source, examine
 from lyma_server.factory.draft import check_wish, drafted, read_answer
 from lyma_server.factory.foreign import factory_bundle, with_program
@@ -99,7 +99,11 @@ class External:
 
     async def _ask(self, method: str, params: dict[str, Json], workspace: Path, on_event: OnEvent) -> dict[str, Any]:
         bundle = await asyncio.to_thread(self.prepare)
-        await asyncio.to_thread(self.factory.admit, bundle.hash, workspace)
+        try:
+            await asyncio.to_thread(self.factory.admit, bundle.hash, workspace)
+        except (ApprovalRequired, ApprovalExpired) as lack:
+            lack.message = f"The external factory cannot be asked: {lack.message[0].lower()}{lack.message[1:]}"
+            raise
         asked = RunRequest(bundle.hash, {"method": method, "params": params}, workspace, secrets.token_hex(8))
         running = asyncio.create_task(self.find_runs().run(asked, on_event))
         result = await undisturbed(running, running.cancel)

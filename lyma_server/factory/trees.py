@@ -38,7 +38,12 @@ def survey(root: Path, place: Path) -> bytes:
     """Copy the tree below `root` to the new folder `place`; its listing. Raises UsageError for what cannot be in one."""
     copying = _Copying(place)
     try:
-        with Folder.open(root.resolve(strict=True)) as folder:
+        real = root.resolve(strict=True)
+    except OSError as error:
+        problem = f"The tree {root} cannot be used ({error.strerror})"
+        raise UsageError(f"{problem}; set factory.tree to the folder of the external factory.") from error
+    try:
+        with Folder.open(real) as folder:
             place.mkdir(mode=0o700)
             copying.copy(folder)
     except (Unfit, OSError) as error:

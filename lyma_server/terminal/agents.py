@@ -82,8 +82,10 @@ def agent_folder(named: str | None, workspace: Path) -> Path:
     agents = workspace / ".lyma" / "agents"
     if named is None:
         found = sorted(path.parent for path in agents.glob("*/agent.toml"))
+        if not found:
+            raise UsageError(f"There is no agent in {agents}; begin with `lyma draft-agent --from-template NAME`.")
         if len(found) != 1:
-            listed = ", ".join(folder.name for folder in found[:9]) or "none"
+            listed = ", ".join(folder.name for folder in found[:9])
             raise UsageError(f"Name the agent to compile; in {agents} there are: {listed}.")
         return found[0]
     path = Path(named)

@@ -41,6 +41,7 @@ def test_draft_and_compile(tmp_path):
 
     refused = lyma("draft-agent", "--name", "mine", "Counts words")
     assert (refused.returncode, refused.stdout) == (3, "")
+    assert "The external factory cannot be asked: nobody has approved sha256:" in refused.stderr
     hash_ = next(word for word in refused.stderr.split() if word.startswith("sha256:"))
     approve(hash_, workspace, env)
     drafted = lyma("draft-agent", "--name", "mine", "Counts words")

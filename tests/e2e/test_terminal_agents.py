@@ -48,6 +48,7 @@ def approve(workspace, env, hash_, *typed) -> tuple[int, str]:
 
 
 def test_from_a_template_to_an_approval_and_back(tmp_path, lyma_env):
+    assert "begin with `lyma draft-agent --from-template NAME`" in lyma(tmp_path, "compile-agent").stderr
     drafted = lyma(tmp_path, "draft_agent", "--from-template", "todo-triage")
     assert drafted.stdout == f"{tmp_path}/.lyma/agents/todo-triage/agent.toml\n"
     hash_ = lyma(tmp_path, "compile_agent").stdout.strip()

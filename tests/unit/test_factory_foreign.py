@@ -98,6 +98,11 @@ def test_a_tree_that_is_too_large_is_refused(tmp_path, program, monkeypatch):
     assert not list((tmp_path / "trees").iterdir())
 
 
+def test_a_tree_that_is_not_there_is_said_with_its_setting(tmp_path):
+    with pytest.raises(UsageError, match=r"gone cannot be used \(No such file or directory\); set factory.tree to"):
+        trees.adopt(tmp_path / "gone", tmp_path / "trees")
+
+
 @pytest.mark.parametrize(
     ("words", "inside"),
     [

@@ -62,6 +62,8 @@ async def test_tokens(folder, more, status):
     result = await desk.run(plain_bundle(budget__max_tokens=bound.tokens + more, **TOLD))
     assert result.status == status
     assert len(desk.model.requests) == (status == "ok")
+    if status != "ok":
+        assert f"allows ({bound.tokens:,} asked for, {bound.tokens - 1:,} left); raise that." in result.error.message
 
 
 @pytest.mark.parametrize(("more", "status"), [(0, "ok"), (-1, "budget_exceeded")])
