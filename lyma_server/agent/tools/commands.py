@@ -44,7 +44,7 @@ async def run_command(given: dict[str, Json], box: Toolbox) -> str:
     shown = _Shown(box, command)
     background = bool(given.get("background"))
     run: Command | None = None
-    before = _program_settings(box)
+    before = _planted(box)
     try:
         run = await commands.start(command, folder=folder, on_text=shown.grow, background=background)
         await (_listen(run) if background else commands.finish(run, given.get("timeout_s")))
@@ -54,7 +54,7 @@ async def run_command(given: dict[str, Json], box: Toolbox) -> str:
     finally:
         shown.complete(run)
         _tell_notices(commands, box)
-        _tell_program_settings(before, box)
+        _tell_planted(before, box)
     if run.timed_out:
         raise CommandTimeout(f"The command ran too long and was ended with all that it started.\n{_said(run)}")
     return _report(run)
@@ -147,18 +147,16 @@ def _tell_notices(commands: Commands, box: Toolbox) -> None:
         box.emit(Notice(text=commands.notices.pop(0), level="warning"))
 
 
-def _program_settings(box: Toolbox) -> frozenset[str]:
-    from lyma_server.executor.git_settings import program_settings
+def _planted(box: Toolbox) -> frozenset[tuple[str, str]]:
+    from lyma_server.executor.planted import planted
 
-    return program_settings(box.bounds.root)
+    return planted(box.bounds.root)
 
 
-def _tell_program_settings(before: frozenset[str], box: Toolbox) -> None:
-    """Git would run it later, outside of every bound."""
-    for setting in sorted(_program_settings(box) - before):
-        box.emit(
-            Notice(text=f"The command made git run a program from now on: {setting} (in .git/config).", level="warning")
-        )
+def _tell_planted(before: frozenset[tuple[str, str]], box: Toolbox) -> None:
+    """The person's own git or editor would run it later, outside of every bound."""
+    for sentence in sorted({sentence for sentence, _ in _planted(box) - before}):
+        box.emit(Notice(text=sentence, level="warning"))
 
 
 def _report(run: Command) -> str:
