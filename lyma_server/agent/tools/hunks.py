@@ -36,7 +36,8 @@ def replace(text: str, hunks: list[Hunk]) -> str:
     parts, position = [], 0
     for start, _, hunk in places:
         head, tail = _same_ends(hunk)
-        parts += [text[position : original(start + head)], with_line_end(hunk.new[head : len(hunk.new) - tail], end)]
+        new = hunk.new[head : len(hunk.new) - tail]
+        parts += [text[position : original(start + head)], with_line_end(new, end)]
         position = original(start + len(hunk.old) - tail)
     return "".join([*parts, text[position:]])
 
