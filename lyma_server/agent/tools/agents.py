@@ -75,7 +75,7 @@ def describe(report: Report) -> str:
         ]
     if report.made:
         lines.append(f"Changed in the workspace: {', '.join(map(_quoted, report.made))}.")
-    lines += [f"Not changed: {_quoted(left.path)}: {left.reason}" for left in report.left]
+    lines += [f"Not changed: {_quoted(left.path)}, the reason, quoted: {_quoted(left.reason)}" for left in report.left]
     return "\n".join(lines)
 
 
