@@ -214,7 +214,12 @@ async def test_changes_are_made_as_edits_and_can_be_undone(tmp_path):
     assert [each.path for each in result.edits] == ["CHANGELOG.md", "docs/new.md"]
     assert [item.applied for item in desk.completed(EditItem)] == [True, True]
     [(text, _)] = desk.told
-    for said in ('"other.md": other.md has changed since', '"../outside.md"', '"image.png"', '"CHANGELOG.md"'):
+    for said in (
+        '"other.md", the reason, quoted: "other.md has changed since',
+        '"../outside.md"',
+        '"image.png"',
+        '"CHANGELOG.md"',
+    ):
         assert said in text
     assert len(desk.sessions.edits(result.session)[result.turn]) == 2
 
