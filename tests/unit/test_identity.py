@@ -13,6 +13,7 @@ import pytest
 from lyma_server.executor.exec_judge import ExecJudge, Place, is_loader
 from lyma_server.executor.identity import Identities, Unrecognisable
 from lyma_server.isolation.exec_request import ExecRequest, head_of
+from lyma_server.isolation.sight import Sight
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
 RM = shutil.which("rm", path="/usr/bin:/bin")
@@ -26,7 +27,7 @@ def identities():
 @contextmanager
 def asked(path, *argv, cwd="/"):
     file, root = os.open(path, os.O_PATH), os.open("/", os.O_PATH)
-    yield ExecRequest(1, str(path), argv or (Path(path).name,), cwd, file, root, head_of(file))
+    yield ExecRequest(1, str(path), argv or (Path(path).name,), cwd, file, Sight(1, root), head_of(file))
     os.close(file)
     os.close(root)
 
@@ -77,12 +78,12 @@ def test_a_file_of_many_names_is_the_one_that_it_is_called_by(tmp_path):
 
 def test_a_program_that_nobody_may_read_may_be_any(identities, tmp_path):
     with asked(copied(tmp_path), "x", "-rf", "/home") as request:
-        hidden = ExecRequest(1, request.path, request.argv, "/", request.file, request.root, None)
+        hidden = ExecRequest(1, request.path, request.argv, "/", request.file, request.sight, None)
         with pytest.raises(Unrecognisable):
             identities.name(hidden)
         judge = ExecJudge(Place("/home/dev", "/home/dev/app", "/home/dev/.lyma"), identities)
         assert judge(hidden).rule == "fs-wipe"
-        benign = ExecRequest(1, request.path, ("x", "-rf", "build"), "/home/dev/app", request.file, request.root, None)
+        benign = ExecRequest(1, request.path, ("x", "-rf", "build"), "/home/dev/app", request.file, request.sight, None)
         assert judge(benign) is None
 
 
