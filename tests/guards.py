@@ -68,6 +68,13 @@ def living_children() -> dict[int, str]:
     return found
 
 
+def running_children() -> dict[int, str]:
+    """The same without the model's server, which lasts for the whole session of tests."""
+    return {
+        pid: command for pid, command in living_children().items() if "tests/llama/server_program.py" not in command
+    }
+
+
 def command_of(pid: int) -> str | None:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -45,7 +45,7 @@ def find_faults(text: str) -> list[CodeFault]:
             tree = ast.parse(text, feature_version=OLDEST_PYTHON)
     except SyntaxError as error:
         return [CodeFault("bad_syntax", "is no valid Python", "mend the syntax", error.lineno)]
-    except (ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError, SystemError):  # the last by a parser in two threads at once
         return [CodeFault("bad_syntax", "is too involved for Python's parser", "make it simpler")]
     try:
         return sorted([*_run_faults(tree), *_import_faults(tree)], key=lambda fault: fault.line or 0)

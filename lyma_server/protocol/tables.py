@@ -78,9 +78,11 @@ def errors_table() -> str:
 
 
 def _subclasses(cls: type[errors.LymaError]) -> Iterator[type[errors.LymaError]]:
+    """Those of the table; what modules derive from them for themselves is told as what it derives from."""
     for child in cls.__subclasses__():
-        yield child
-        yield from _subclasses(child)
+        if child.__module__ == errors.__name__:
+            yield child
+            yield from _subclasses(child)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:

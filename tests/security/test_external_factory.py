@@ -15,7 +15,7 @@ from lyma_server.config.model import ExternalSettings, FactorySettings
 from lyma_server.errors import ApprovalRequired, CompileFailed, ConfigError, HashMismatch, RunFailed, UsageError
 from lyma_server.factory.external import External
 from lyma_server.factory.sandbox import Sandbox
-from tests.guards import living_children
+from tests.guards import running_children
 from tests.run_desk import Desk, own_staging, quick_disk
 from tests.scripted_model import Hang, ScriptedModel, call, say
 from tests.security.world import BWRAPS, LINUX
@@ -159,7 +159,7 @@ async def test_a_factory_that_misbehaves_is_ended(tmp_path, task, status):
     with pytest.raises(RunFailed) as caught:
         await place.draft(task)
     assert caught.value.data["status"] == status
-    assert not living_children()
+    assert not running_children()
 
 
 async def test_it_spends_no_more_than_its_budget(tmp_path):
@@ -183,7 +183,7 @@ async def test_cancelling_a_draft_ends_it_in_time(tmp_path):
         await drafting
     assert time.monotonic() - began < 3
     assert hang.closed
-    assert not living_children()
+    assert not running_children()
 
 
 async def test_what_it_compiles_is_held_to_all_rules(tmp_path):

@@ -196,7 +196,9 @@ MOUNTED = "unshare -Urm sh -c 'mkdir /tmp/m; mount --bind {above} /tmp/m && rm -
 async def test_a_second_mount_is_no_other_folder(place):
     world, inside = place
     if not world.plain:
-        pytest.skip("root has these rights without a namespace, and in a sandbox of ours it has neither")
+        pytest.skip(
+            "needs a plain user: root has these rights without a namespace, and in a sandbox of ours it has neither"
+        )
     world.furnish()
     said = await world.unguarded(MOUNTED.format(above=world.home.parent, name=world.home.name))
     if world.survives:

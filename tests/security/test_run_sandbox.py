@@ -14,7 +14,7 @@ import pytest
 from lyma_server.factory import staging
 from lyma_server.factory.sandbox import Sandbox
 from tests.agents import bundle, plain_bundle
-from tests.guards import living_children
+from tests.guards import running_children
 from tests.run_desk import Desk, own_staging, quick_disk
 from tests.scripted_model import Hang, ScriptedModel, call, say
 from tests.security.world import BWRAPS, LINUX
@@ -102,7 +102,7 @@ async def test_tools_that_misbehave(tmp_path, code, limits, statuses):
     desk = desk_with(tmp_path, COUNT, DONE)
     result = await desk.run(tool(code, **limits))
     assert result.status in statuses, result
-    assert not living_children()
+    assert not running_children()
 
 
 async def test_cancelling_while_a_tool_is_busy(tmp_path):
@@ -114,7 +114,7 @@ async def test_cancelling_while_a_tool_is_busy(tmp_path):
     running.cancel()
     assert (await running).status == "cancelled"
     assert time.monotonic() - began < 3
-    assert not living_children()
+    assert not running_children()
 
 
 async def test_cancelling_while_the_sandbox_starts(tmp_path):
@@ -128,7 +128,7 @@ async def test_cancelling_while_the_sandbox_starts(tmp_path):
         await asyncio.sleep(steps / 1000)
         running.cancel()
         assert (await running).status == "cancelled"
-        assert not living_children()
+        assert not running_children()
 
 
 def test_a_parent_that_is_killed_leaves_nothing(tmp_path, own_staging):
@@ -140,8 +140,8 @@ def test_a_parent_that_is_killed_leaves_nothing(tmp_path, own_staging):
         process.kill()
     assert inside
     deadline = time.monotonic() + 5
-    while any(Path(f"/proc/{pid}").exists() and pid in living_children() for pid in inside):
-        assert time.monotonic() < deadline, living_children()
+    while any(Path(f"/proc/{pid}").exists() and pid in running_children() for pid in inside):
+        assert time.monotonic() < deadline, running_children()
         time.sleep(0.02)
     left = place if os.geteuid() == 0 else tmp_path / "home" / "runs"
     assert list(left.glob("**/in"))
@@ -168,7 +168,7 @@ async def test_a_hundred_runs_leave_no_process_descriptor_file_or_slot(tmp_path)
         results = await asyncio.gather(*(desk.runs.run(desk.request(hash_), desk.events.append) for _ in range(4)))
         assert {result.status for result in results} == {"ok"}
     desk.check(results[0])
-    assert not living_children()
+    assert not running_children()
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert len(desk.sandbox._slots) == slots
 

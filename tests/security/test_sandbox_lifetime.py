@@ -18,7 +18,7 @@ from lyma_server.factory.sandbox import Launch, Sandbox
 from lyma_server.isolation import cell, cell_canary
 from lyma_server.isolation.cell_sweep import sweep
 from tests.agents import bundle
-from tests.guards import living_children
+from tests.guards import running_children
 from tests.processes import descendants, find, is_gone, wait_for, wait_until_gone, words_of
 from tests.security.evil import SANDBOXED, order, plainly, surroundings, who
 from tests.security.world import PLAIN_BWRAPS, PYTHON
@@ -64,13 +64,13 @@ async def test_starts_leave_nothing(staged, times, monkeypatch):
     monkeypatch.setattr(cell_canary, "TEMPORARY", folder)
     sandbox = Sandbox()
     await (await begin(sandbox, staged)).stop(0)
-    slots, descriptors, children = set(sandbox._slots), ours(), living_children()
+    slots, descriptors, children = set(sandbox._slots), ours(), running_children()
     for _ in range(times):
         inside = await begin(sandbox, staged)
         ended = await inside.stop(0)
         assert ended.reason == "stopped"
         assert await inside.stop(0) == await inside.wait() == ended
-    assert (sandbox._slots, ours(), living_children()) == (slots, descriptors, children)
+    assert (sandbox._slots, ours(), running_children()) == (slots, descriptors, children)
     assert [*folder.rglob("*")] == [staged]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 
 import pytest
 
@@ -11,12 +11,11 @@ from tests.sabotage.run import ROOT, promises
 
 @pytest.mark.parametrize("promise", promises(), ids=lambda promise: promise.name)
 def test_a_row_fits_the_code(promise):
-    ast.parse(promise.broken(ROOT))
+    compile(promise.broken(ROOT), promise.file, "exec")
     assert promise.tests
     for test in promise.tests:
         file, _, name = test.partition("::")
-        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-        functions = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        functions = re.findall(r"^(?:async )?def (\w+)", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
         assert not name or name.partition("[")[0] in functions, test
 
 

@@ -8,8 +8,6 @@ import os
 from pathlib import Path
 from typing import Final
 
-from lyma_server.agent.encoding import decoded
-from lyma_server.agent.lines import same_lines
 from lyma_server.editor.features.uris import real_path
 
 _COMPARED_LIMIT: Final = 16 << 20
@@ -104,6 +102,9 @@ class Documents:
 
 def _is_on_disk(path: str, text: str) -> bool:
     """Whether the file holds `text`, line ends and a byte order mark aside: editors show neither as they are."""
+    from lyma_server.agent.encoding import decoded
+    from lyma_server.agent.lines import same_lines
+
     try:
         file = Path(path)
         if file.stat().st_size > _COMPARED_LIMIT:
