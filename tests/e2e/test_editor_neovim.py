@@ -6,6 +6,7 @@ import json
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,20 @@ def neovim() -> str:
     return str(Path(spec.submodule_search_locations[0]) / "install" / "bin" / "nvim")
 
 
+def driven(script: str, root: Path, env: dict[str, str]) -> dict[str, Any]:
+    """What a Neovim without a configuration prints at the end of a script."""
+    ended = subprocess.run(
+        [neovim(), "--clean", "-l", str(HERE / script), str(root), *COMMAND],
+        env=env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    found: dict[str, Any] = json.loads(ended.stdout.decode().splitlines()[-1])
+    return found
+
+
 def answer(request: Request) -> Reply:
     messages = request.body["messages"]
     if "edit" not in last_words(request):
@@ -37,15 +52,9 @@ def test_neovim_asks_and_edits(tmp_path: Path) -> None:
     root.mkdir()
     (root / "a b.lua").write_text("one\ntwo\n")
     with StubProvider(answer) as stub:
-        ended = subprocess.run(
-            [neovim(), "--clean", "-l", str(HERE / "neovim_ask.lua"), str(root), *COMMAND],
-            env=environment(**settings(stub, tmp_path / "home"), XDG_STATE_HOME=str(tmp_path)),
-            capture_output=True,
-            timeout=60,
-            check=False,
+        found = driven(
+            "neovim_ask.lua", root, environment(**settings(stub, tmp_path / "home"), XDG_STATE_HOME=str(tmp_path))
         )
-    assert ended.returncode == 0, ended.stderr.decode()
-    found = json.loads(ended.stdout.decode().splitlines()[-1])
     assert found["answer"]["text"] == "Hello from the stub"
     assert found["answer"]["stopReason"] == "end_turn"
     assert "".join(found["deltas"]) == "Hello from the stub"
@@ -74,15 +83,9 @@ def test_neovim_without_a_plugin_fixes_rewrites_and_reads(tmp_path: Path) -> Non
     root.mkdir()
     (root / "a b.lua").write_text("one\ntwo 😀\nthree\nfour\n")
     with StubProvider(block) as stub:
-        ended = subprocess.run(
-            [neovim(), "--clean", "-l", str(HERE / "neovim_action.lua"), str(root), *COMMAND],
-            env=environment(**settings(stub, tmp_path / "home"), XDG_STATE_HOME=str(tmp_path)),
-            capture_output=True,
-            timeout=60,
-            check=False,
+        found = driven(
+            "neovim_action.lua", root, environment(**settings(stub, tmp_path / "home"), XDG_STATE_HOME=str(tmp_path))
         )
-    assert ended.returncode == 0, ended.stderr.decode()
-    found = json.loads(ended.stdout.decode().splitlines()[-1])
     assert found["titles"] == ["Fix with Lyma: two is not 2", "Rewrite the selection with Lyma"]
     assert found["fixed"] == ["one", "2 😀", "three", "four"]
     assert found["undone"] == ["one", "two 😀", "three", "four"]

@@ -24,7 +24,7 @@ const NONE: Places = {
   preferOwn: false,
   python: undefined,
   agreed: undefined,
-  folders: ["/work/project"],
+  folders: ["/srv/project"],
   isProgram: () => true,
 };
 
@@ -79,11 +79,11 @@ test("the setting comes first, and a wrong one is not passed over", () => {
 });
 
 test("then the PATH, but nothing in a workspace and nothing relative", () => {
-  const path = "/work/project/bin:node_modules/.bin:.:/work/project:/usr/bin";
+  const path = "/srv/project/bin:node_modules/.bin:.:/srv/project:/usr/bin";
   assert.deepEqual(findServer({ ...NONE, path }), { is: "found", program: "/usr/bin/lyma-server" });
-  assert.deepEqual(findServer({ ...NONE, path: "/work/projects/bin" }), {
+  assert.deepEqual(findServer({ ...NONE, path: "/srv/projects/bin" }), {
     is: "found",
-    program: "/work/projects/bin/lyma-server",
+    program: "/srv/projects/bin/lyma-server",
   });
 });
 

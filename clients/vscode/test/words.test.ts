@@ -193,7 +193,7 @@ test("conversations of this folder come first; an undo says what was kept", () =
     updated: "2026-11-30T10:20:30Z",
     turns: 1,
   });
-  const choices = sessionChoices([session("a", null), session("b", "file:///work/project")], ["/work/project"]);
+  const choices = sessionChoices([session("a", null), session("b", "file:///srv/project")], ["/srv/project"]);
   assert.deepEqual(
     choices.map(({ label }) => label),
     ["b", "a"],
