@@ -43,7 +43,7 @@ async def ask_once(router: ChatRouter, aside: Aside, on_attempt: OnAttempt) -> t
     text, usage = "", None
     async for event in router.stream(request, on_attempt):
         if isinstance(event, Completed):
-            text = "".join(block.text for block in event.message.blocks if isinstance(block, Text))
+            text = event.message.text
             usage = event.usage
     return text, usage
 

@@ -125,7 +125,7 @@ def _accept(ask: Ask, answer: Completed) -> None:
     ask.usage = added(ask.usage, answer.usage)
     message = ask.say(answer.message)
     ask.waiting = [block for block in message.blocks if isinstance(block, ToolCall)]
-    if text := "".join(block.text for block in message.blocks if isinstance(block, Text)):
+    if text := message.text:
         ask.texts.append(text)
     ask.events.emit(UsageReported(usage=ask.usage))
 

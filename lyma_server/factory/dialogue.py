@@ -14,7 +14,7 @@ from lyma_server.factory.budget import Amount, Exhausted
 from lyma_server.factory.channel import ChannelFault
 from lyma_server.factory.conversation import Misbehaved
 from lyma_server.factory.requests import MOST_EVENTS, MOST_REQUESTS, check_hello, checked, one_line
-from lyma_server.router.chat import Text, ToolCall
+from lyma_server.router.chat import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -171,7 +171,7 @@ class Dialogue:
         while self.conversation.is_waiting():
             completed = await self._ask()
             calls = self._take_calls(completed)
-        await self._reply(message, text=_text(completed.message), tool_calls=calls, left=self._left())
+        await self._reply(message, text=completed.message.text, tool_calls=calls, left=self._left())
 
     async def _ask(self) -> Completed:
         interruptions = 0
@@ -205,7 +205,7 @@ class Dialogue:
         message = completed.message
         calls = [[call.name, call.arguments] for call in _calls(message)]
         origin = f"{message.origin.provider} {message.origin.model}" if message.origin else ""
-        self.transcript.note("answer", model=origin, text=_text(message), calls=calls, finish=completed.finish)
+        self.transcript.note("answer", model=origin, text=message.text, calls=calls, finish=completed.finish)
 
     def _left(self) -> dict[str, Json]:
         left = self.budget.left()
@@ -251,10 +251,6 @@ async def _abandon(tasks: set[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _text(message: Message) -> str:
-    return "".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
 def _calls(message: Message) -> list[ToolCall]:

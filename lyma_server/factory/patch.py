@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import define
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 MOST_LINES: Final = 2000
 """Beyond so many differing lines a comparison line by line takes seconds; they are then shown as replaced whole."""
@@ -47,12 +47,16 @@ def _one(path: str, old: bytes | None, new: bytes, effort: Effort) -> str:
     if before is None or after is None:
         return f"{head}Binary files {names[0]} and {names[1]} differ\n"
     names = (_ended(names[0]), _ended(names[1]))
-    return head + _unified(names, _lines(before), _lines(after), effort)
+    return head + unified(names, _lines(before), _lines(after), effort.allows)
 
 
-def _unified(names: tuple[str, str], old: list[str], new: list[str], effort: Effort) -> str:
+def unified(names: tuple[str, str], old: list[str], new: list[str], may_compare: Callable[[int], bool]) -> str:
+    """A unified diff of lines that keep their ends, empty where they are the same.
+
+    `may_compare` says whether so many differing lines may be compared one by one; if not, they are shown as replaced whole.
+    """
     start, end = _same_ends(old, new)
-    if not effort.allows(max(len(old), len(new)) - start - end):
+    if not may_compare(max(len(old), len(new)) - start - end):
         removed, added = old[start : len(old) - end], new[start : len(new) - end]
         place = f"@@ -{_place(start, removed)} +{_place(start, added)} @@\n"
         body = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]

@@ -65,6 +65,11 @@ class Message:
     blocks: tuple[Block, ...]
     origin: Origin | None = None
 
+    @property
+    def text(self) -> str:
+        """All that it says as text."""
+        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+
 
 @frozen
 class ToolSpec:
