@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
+from lyma_server.config.addresses import is_address
 from lyma_server.config.complete import needs_key
 from lyma_server.config.mistakes import Mistake, near_name
 from lyma_server.config.presets import EMBEDDED, PRESETS
@@ -48,20 +49,14 @@ def _unknown_names(layers: Layers) -> Iterator[Mistake]:
 def _provider_mistakes(layers: Layers, name: str) -> Iterator[Mistake]:
     path = ("providers", name, "base_url")
     address = layers.values.get(path)
-    if address is not None and not _is_address(address):
-        yield Mistake(path, f"must be {_ADDRESS}, with http or https and no user name", _ADDRESS)
+    if address is not None and not is_address(address):
+        yield Mistake(
+            path,
+            f"must be {_ADDRESS}, with http or https and no user name, or unix: and the path of a socket",
+            _ADDRESS,
+        )
     if address is None and name not in PRESETS and layers.provider(name, "api") != EMBEDDED:
         yield Mistake(path, f"is missing; {name} is not a known provider, so it must be {_ADDRESS}", _ADDRESS)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        parts = urllib.parse.urlsplit(text)
-        return (
-            parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
-        )
-    except ValueError:
-        return False
 
 
 def _with_giver(layers: Layers, mistake: Mistake) -> Mistake:

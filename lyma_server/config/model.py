@@ -37,7 +37,9 @@ class KeySettings:
 @attrs.frozen(kw_only=True)
 class ProviderSettings:
     api: Literal["openai", "anthropic", "embedded"] = described("openai", "The wire format it speaks.")
-    base_url: str | None = described(None, "Where it is; a known provider has a default.")
+    base_url: str | None = described(
+        None, "Where it is: an address, or `unix:` and the path of a socket; a known provider has a default."
+    )
     model: str | None = described(None, 'The model to ask; "auto" takes the first that the server lists.')
     keys: tuple[KeySettings, ...] = described((), "Its keys, tried in turn.")
     fast: str | None = described(None, "The model for agents that ask for a fast one.")

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from lyma_server.config.addresses import socket_path
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -57,6 +59,8 @@ def price_of(vendor: str, model: str, base_url: str | None = None) -> ModelFacts
 
 def is_local(base_url: str | None) -> bool:
     """Whether an address is on this machine."""
+    if socket_path(base_url) is not None:
+        return True
     try:
         host = urlsplit(base_url or "").hostname
     except ValueError:

@@ -1,4 +1,4 @@
-"""`lyma demo`: the tour. Every step is a real command on a throwaway home, with providers that are scripted on loopback."""
+"""`lyma demo`: the tour. Every step is a real command on a throwaway home, with providers that are scripted."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def run(_args: Namespace) -> int:
     """Take the tour and return the exit code. Raises LymaError where a step ends as it should not."""
     with (
         tempfile.TemporaryDirectory(prefix="lyma-demo-") as folder,
-        ScriptedProvider(demo_script.answer) as provider,
+        ScriptedProvider(demo_script.answer, Path(folder, "provider.sock")) as provider,
         _surroundings(Path(folder), provider.base_url),
     ):
         for number, step in enumerate(STEPS, 1):

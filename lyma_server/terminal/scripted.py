@@ -1,6 +1,7 @@
-"""A provider on loopback that says what it is told to say: for the tour, which must cost nothing and go the same way each time.
+"""A provider that says what it is told to say: for the tour, which must cost nothing and go the same way each time.
 
-It speaks the OpenAI wire format (chat completions, streamed) to this machine alone, and ends with the tour.
+It speaks the OpenAI wire format (chat completions, streamed) on a Unix socket, so that nothing of ours listens on a network
+here either, and ends with the tour.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingUnixStreamServer
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import frozen
 
+from lyma_server.config.addresses import SOCKET_SCHEME
+
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -35,16 +40,12 @@ Script: TypeAlias = Callable[[str, list[dict[str, Any]]], Reply]
 
 
 class ScriptedProvider:
-    """Listens on loopback for as long as the block lasts."""
+    """Listens at the path of a socket for as long as the block lasts."""
 
-    def __init__(self, script: Script) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(script))
+    def __init__(self, script: Script, socket: Path) -> None:
+        self.base_url = f"{SOCKET_SCHEME}{socket}"
+        self._server = ThreadingUnixStreamServer(str(socket), _handler(script))
         self._server.daemon_threads = True
-
-    @property
-    def base_url(self) -> str:
-        """Where it is, as a provider's `base_url`."""
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, name="scripted provider", daemon=True).start()

@@ -109,6 +109,14 @@ def test_an_ask_of_the_model_on_board(tmp_path: Path) -> None:
     check(watch, b"lyma_server.entry import server", MODEL)
 
 
+def test_the_tour(lyma_env: dict[str, str], folder: Path) -> None:
+    """Its provider is ours, so it must not be on a network either."""
+    with Watch(sockets=True) as watch:
+        done = run_lyma("demo", env=lyma_env, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    check(watch, b"lyma_server\0demo")
+
+
 @pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
 @pytest.mark.parametrize("domain", ["AF_INET", "AF_INET6"])
 def test_whoever_listens_is_found(domain: str, kind: str) -> None:

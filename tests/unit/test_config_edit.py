@@ -213,6 +213,8 @@ def assert_other_bytes_are_kept(before: str, after: str, path: tuple[str, ...]) 
         ),
         ("providers.gpu.model", "m", "providers.gpu.base_url is missing"),
         ("providers.gpu.base_url", "gpu:1", "must be an address"),
+        ("providers.gpu.base_url", "unix:llama.sock", "the path of a socket"),
+        ("providers.gpu.base_url", "unix:", "the path of a socket"),
     ],
 )
 def test_what_would_be_wrong_is_not_written(home, key, value, message):

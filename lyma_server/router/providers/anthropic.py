@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lyma_server.config.addresses import http_base
 from lyma_server.router.providers.anthropic_request import build_body
 from lyma_server.router.providers.anthropic_stream import AnthropicAssembler
 
@@ -39,7 +40,7 @@ class AnthropicWire:
 
         client = anthropic.AsyncAnthropic(
             api_key="" if key.secret is None else key.secret.reveal(),
-            base_url=(provider.base_url or BASE_URL).rstrip("/").removesuffix("/v1"),
+            base_url=(http_base(provider.base_url) or BASE_URL).rstrip("/").removesuffix("/v1"),
             timeout=http.timeout,
             max_retries=0,
             open_telemetry=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from lyma_server.config.addresses import socket_path
 from lyma_server.router.classification import vendor
 from lyma_server.router.policy import Failure
 from lyma_server.router.providers.base import AttemptFailed
@@ -34,11 +35,14 @@ class Connections(Protocol):
 
 
 class NetworkConnections:
-    """One shared client: a pool of its own for each key would cost 17 ms and a handshake each."""
+    """One shared client for the network, since a pool for each key would cost 17 ms and a handshake each; and one for each
+    Unix socket.
+    """
 
     def __init__(self, connect_s: float) -> None:
         self._connect_s = connect_s
         self._client: httpx2.AsyncClient | None = None
+        self._sockets: dict[str, httpx2.AsyncClient] = {}
         self._building = asyncio.Lock()
 
     async def warm_up(self) -> None:
@@ -48,8 +52,13 @@ class NetworkConnections:
                 await import_in_thread("httpx2")
                 self._client = await asyncio.to_thread(build_http_client, self._connect_s)
 
-    async def client(self, provider: Provider) -> httpx2.AsyncClient:  # noqa: ARG002 - one for all
-        """The shared client."""
+    async def client(self, provider: Provider) -> httpx2.AsyncClient:
+        """The client of the network, or of the provider's socket."""
+        path = socket_path(provider.base_url)
+        if path is not None:
+            if path not in self._sockets:
+                self._sockets[path] = build_http_client(self._connect_s, socket_path=path)
+            return self._sockets[path]
         if self._client is None:
             await self.warm_up()
         assert self._client is not None  # noqa: S101 - just built
@@ -61,9 +70,10 @@ class NetworkConnections:
 
     async def close(self) -> None:
         """Close every connection."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        clients, self._client, self._sockets = [self._client, *self._sockets.values()], None, {}
+        for client in clients:
+            if client is not None:
+                await client.aclose()
 
 
 def check_key(provider: Provider, key: Key) -> None:

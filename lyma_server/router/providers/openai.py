@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from lyma_server.config.addresses import http_base
 from lyma_server.router.providers.openai_request import build_body
 from lyma_server.router.providers.openai_stream import OpenAIAssembler
 
@@ -43,7 +44,7 @@ class OpenAIWire:
 
         client = openai.AsyncOpenAI(
             api_key="none" if key.secret is None else key.secret.reveal(),
-            base_url=provider.base_url or BASE_URLS[provider.api],
+            base_url=http_base(provider.base_url) or BASE_URLS[provider.api],
             timeout=http.timeout,
             max_retries=0,
             http_client=http,
