@@ -71,12 +71,12 @@ class Agent:
         """Run a compiled agent as a turn of its own, in a session of its own, likewise. Raises UsageError where there is no
         folder that agents work in.
         """
-        from lyma_server.agent.direct import RunTurn, doing
+        from lyma_server.agent.direct import Doing, RunTurn
 
         _, refusal = self._bounds(workspace.root)
         if refusal is not None:
             raise UsageError(f"Agents do not run here. {refusal}")
-        run = doing(wanted)
+        run = Doing(wanted)
         params = AskParams(prompt=f"Run the agent {wanted.hash}")
         return RunTurn(self._start(params, workspace, person, listener, run.work), run)
 

@@ -59,8 +59,3 @@ class RunTurn:
         """
         result = await self.turn.result()
         return result, self._doing.report
-
-
-def doing(wanted: Wanted) -> Doing:
-    """The work of a turn that runs one agent."""
-    return Doing(wanted)
