@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -22,20 +22,11 @@ if TYPE_CHECKING:
     from lyma_server.agent.turn import Turn
     from lyma_server.compose import Core
     from lyma_server.protocol.messages import AskParams, AskResult
+    from lyma_server.terminal.stop import TurnStop
     from lyma_server.terminal.view import View
 
 PATIENCE_S = 3.0
 """How long a person looks at nothing before the seconds are counted."""
-
-
-class Stopper(Protocol):
-    """Who may stop a turn."""
-
-    def when_asked(self, act: Callable[[], None]) -> None:
-        """What to do when asked; done at once if that has been already."""
-
-    def from_thread(self) -> None:
-        """Stop, from any thread."""
 
 
 @frozen
@@ -51,7 +42,7 @@ async def play(  # noqa: PLR0913 - the last one by name
     core: Core,
     params: AskParams,
     workspace: Workspace,
-    stop: Stopper,
+    stop: TurnStop,
     view: View,
     *,
     begun: Callable[[Turn], None] = lambda _turn: None,
