@@ -58,7 +58,10 @@ def main() -> int:
 async def rehearse(chosen: Sequence[Task]) -> list[Outcome]:
     """Each with its scripted model, after a control: the check must fail on the untouched repository."""
     model = ScriptedModel()
-    with tempfile.TemporaryDirectory(prefix="lyma-tasks-") as top, ScriptedProvider(model.answer) as provider:
+    with (
+        tempfile.TemporaryDirectory(prefix="lyma-tasks-") as top,
+        ScriptedProvider(model.answer, Path(top, "provider.sock")) as provider,
+    ):
         core = build_core(surroundings(os.environ, Path(top), provider.base_url))
         try:
             return [await _rehearsed(core, model, task, Path(top, task.name)) for task in chosen]
