@@ -47,7 +47,7 @@ _PERSON = "Ask the person to do it."
 def disguised_name(case: Case) -> str | None:
     """A command word with letters that look like others."""
     word = case.invocation.argv[0] if case.invocation.argv else ""
-    return show(word) if any("\x7f" < character < FIRST for character in word) else None
+    return None if word.isascii() or not any("\x7f" < character < FIRST for character in word) else show(word)
 
 
 RULES: tuple[Rule, ...] = (

@@ -70,8 +70,9 @@ class ZoneTree:
         nodes = [self._root]
         if self._root.label is not None:
             return self._root.label
+        plain = is_plain(path)
         for part in split_path(path):
-            nodes = _step(nodes, part)
+            nodes = _step(nodes, part, plain=plain)
             if not nodes:
                 return None
             for node in nodes:
@@ -89,22 +90,21 @@ class ZoneTree:
     def _walk(self, parts: tuple[str, ...]) -> list[_Node]:
         nodes = [self._root]
         for part in parts:
-            nodes = _step(nodes, part)
+            nodes = _step(nodes, part, plain=is_plain(part))
             if not nodes:
                 break
         return nodes
 
 
-def _step(nodes: list[_Node], part: str) -> list[_Node]:
-    """The nodes below that one component, perhaps with active patterns, may stand for."""
+def _step(nodes: list[_Node], part: str, *, plain: bool) -> list[_Node]:
+    """The nodes below that one component, perhaps with active patterns, may stand for; a `plain` one has none."""
     found: list[_Node] = []
-    plain = is_plain(part)
     for node in nodes:
-        if plain:
-            named = node.children.get(part)
-            found += [named] if named is not None else []
-        else:
-            found += [child for name, child in node.children.items() if name is not None and covers(part, name)]
-        anyone = node.children.get(None)
-        found += [anyone] if anyone is not None else []
+        children = node.children
+        if not plain:
+            found += [child for name, child in children.items() if name is not None and covers(part, name)]
+        elif part in children:
+            found.append(children[part])
+        if None in children:
+            found.append(children[None])
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
@@ -16,12 +15,14 @@ from lyma_server.isolation.sight import DELETED, Sight, folder_of, follow_own, l
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import ExitStack
 
     from lyma_server.isolation.seccomp import Notification
 
 AT_FDCWD: Final = -100
 AT_EMPTY_PATH: Final = 0x1000
+EXECVE: Final = frozenset(machine.execve for machine in seccomp.MACHINES.values())
+"""Its number; no architecture gives it to execveat, and the filter asks about nothing else."""
+
 SCRIPTS_IN_SCRIPTS: Final = 5
 """The kernel follows so many interpreters that are scripts themselves."""
 
@@ -51,34 +52,34 @@ class ExecRequest:
         return self.sight.open(path if path.startswith("/") else f"{self.cwd}/{path}")
 
 
-def read_requests(notification: Notification, stack: ExitStack) -> list[ExecRequest]:
+def read_requests(notification: Notification, opened: list[int]) -> list[ExecRequest]:
     """What the waiting process asks for: the program, and after it the interpreter where that is a script.
 
-    The descriptors belong to `stack`. Raises HiddenProcess, and OSError as the call itself would, such as ENOENT for no such
+    The descriptors are added to `opened`, to be closed by whoever asks. Raises HiddenProcess, and OSError as the call itself would, such as ENOENT for no such
     file: a search along PATH asks once for each folder, and those that do not hold the program end here.
     """
     pid, call = notification.pid, _call(notification)
     try:
-        memory = _open(f"/proc/{pid}/mem", os.O_RDONLY, stack)
-        sight = Sight(pid, _open(f"/proc/{pid}/root", os.O_PATH, stack))
+        memory = _open(f"/proc/{pid}/mem", os.O_RDONLY, opened)
+        sight = Sight(pid, _open(f"/proc/{pid}/root", os.O_PATH, opened))
         cwd = folder_of(pid)
     except PermissionError:
         raise HiddenProcess from None
     path = read_string(memory, call.path_at)
     own = own_link(path)
     if own:
-        file = _open(f"/proc/{pid}/{own}", os.O_PATH, stack)
+        file = _open(f"/proc/{pid}/{own}", os.O_PATH, opened)
     elif path:
         path = follow_own(pid, path)
-        file = _open_seen(sight, path, call.folder_of(pid, cwd), call.base(pid), stack)
+        file = _open_seen(sight, path, call.folder_of(pid, cwd), call.base(pid), opened)
     elif call.flags & AT_EMPTY_PATH:
-        file = _open(call.base(pid), os.O_PATH, stack)
+        file = _open(call.base(pid), os.O_PATH, opened)
         path = link_target(call.base(pid))
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     argv = tuple(follow_own(pid, word) for word in read_strings(memory, call.argv_at)) or ("",)
     first = ExecRequest(pid, path, argv, cwd, file, sight, head_of(file))
-    return [first, *_interpreters(first, stack)]
+    return [first, *_interpreters(first, opened)]
 
 
 def head_of(file: int) -> bytes | None:
@@ -91,14 +92,14 @@ def head_of(file: int) -> bytes | None:
         return None
 
 
-def _interpreters(request: ExecRequest, stack: ExitStack) -> Iterator[ExecRequest]:
+def _interpreters(request: ExecRequest, opened: list[int]) -> Iterator[ExecRequest]:
     """The kernel executes the interpreter of a script without asking again."""
     for _ in range(SCRIPTS_IN_SCRIPTS):
         words = interpreter(request.head or b"")
         if not words:
             return
         base = f"/proc/{request.pid}/cwd"
-        file = _open_seen(request.sight, words[0], request.cwd, base, stack)
+        file = _open_seen(request.sight, words[0], request.cwd, base, opened)
         argv = (*words, request.path, *request.argv[1:])
         request = ExecRequest(request.pid, words[0], argv, request.cwd, file, request.sight, head_of(file))
         yield request
@@ -123,26 +124,26 @@ class _Call:
 
 def _call(notification: Notification) -> _Call:
     first, second, third, _, fifth = notification.arguments[:5]
-    if notification.number == seccomp.MACHINES[platform.machine()].execve:
+    if notification.number in EXECVE:
         return _Call(first, second)
     return _Call(second, third, _signed(first), fifth)
 
 
-def _open_seen(sight: Sight, path: str, folder: str, base: str, stack: ExitStack) -> int:
+def _open_seen(sight: Sight, path: str, folder: str, base: str, opened: list[int]) -> int:
     """Open (O_PATH) what `path` means to the process: below its root, links included."""
     if path.startswith("/"):
-        return _owned(sight.open(path), stack)
+        return _owned(sight.open(path), opened)
     if folder.startswith("/") and not folder.endswith(DELETED):
-        return _owned(sight.open(f"{folder}/{path}"), stack)
-    return _open(f"{base}/{path}", os.O_PATH, stack)
+        return _owned(sight.open(f"{folder}/{path}"), opened)
+    return _open(f"{base}/{path}", os.O_PATH, opened)
 
 
-def _open(path: str, flags: int, stack: ExitStack) -> int:
-    return _owned(os.open(path, flags | os.O_CLOEXEC), stack)
+def _open(path: str, flags: int, opened: list[int]) -> int:
+    return _owned(os.open(path, flags | os.O_CLOEXEC), opened)
 
 
-def _owned(descriptor: int, stack: ExitStack) -> int:
-    stack.callback(os.close, descriptor)
+def _owned(descriptor: int, opened: list[int]) -> int:
+    opened.append(descriptor)
     return descriptor
 
 

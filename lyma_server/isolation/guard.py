@@ -79,7 +79,6 @@ class Guard:
         self._judge = judge
         self._on_refusal = on_refusal
         self._looks: deque[_Look] = deque()
-        seccomp.wake_at_once(listener)
 
     def due_in(self) -> float | None:
         """Seconds until `look_again` should be called; None where nothing is to be looked at."""
@@ -90,18 +89,21 @@ class Guard:
         notification = seccomp.receive(self.listener)
         if notification is None:
             return
-        with ExitStack() as stack:
-            try:
-                requests = read_requests(notification, stack)
-            except HiddenProcess:
-                seccomp.answer(self.listener, notification, errno.EPERM)
-                self._on_refusal(notification.pid, UNREADABLE)
-            except OSError as error:
-                seccomp.answer(self.listener, notification, error.errno or errno.EFAULT)
-            except Exception:  # noqa: BLE001 - whatever was handed to the kernel, we go on and it does not run
-                seccomp.answer(self.listener, notification, errno.EPERM)
-            else:
-                self._decide(notification, requests)
+        opened: list[int] = []
+        try:
+            requests = read_requests(notification, opened)
+        except HiddenProcess:
+            seccomp.answer(self.listener, notification, errno.EPERM)
+            self._on_refusal(notification.pid, UNREADABLE)
+        except OSError as error:
+            seccomp.answer(self.listener, notification, error.errno or errno.EFAULT)
+        except Exception:  # noqa: BLE001 - whatever was handed to the kernel, we go on and it does not run
+            seccomp.answer(self.listener, notification, errno.EPERM)
+        else:
+            self._decide(notification, requests)
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
 
     def look_again(self) -> None:
         """See what the allowed ones have become; end what is forbidden now."""

@@ -8,7 +8,10 @@ import platform
 import sys
 from contextlib import suppress
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SET_PARENT_DEATH_SIGNAL, DROP_FROM_BOUNDS, SET_CHILD_SUBREAPER = 1, 24, 36
 SET_NO_NEW_PRIVILEGES, AMBIENT_CAPABILITIES, CLEAR_ALL = 38, 47, 4
@@ -36,8 +39,7 @@ EVERYWHERE: Final = {
 
 def call(name: str, *arguments: object) -> int:
     """Make a system call by its name. Raises OSError, ENOSYS where this machine is not known."""
-    numbers = NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
-    number = (numbers | EVERYWHERE).get(name) if numbers else None
+    number = _numbers().get(name)
     if number is None:
         raise OSError(38, os.strerror(38))
     return _checked(_libc().syscall(ctypes.c_long(number), *arguments))
@@ -87,6 +89,12 @@ def has_exec_notification() -> bool:
         return call("seccomp", ctypes.c_uint(SECCOMP_GET_ACTION_AVAIL), ctypes.c_uint(0), ctypes.byref(action)) == 0
     except OSError:
         return False
+
+
+@cache
+def _numbers() -> Mapping[str, int]:
+    numbers = NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
+    return numbers | EVERYWHERE if numbers else {}
 
 
 def _checked(result: int) -> int:

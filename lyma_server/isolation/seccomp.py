@@ -13,7 +13,6 @@ import errno
 import fcntl
 import platform
 import struct
-from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 from lyma_server.isolation.kernel import call, set_no_new_privileges
@@ -30,8 +29,7 @@ NEW_LISTENER: Final = 1 << 3
 WAIT_KILLABLE: Final = 1 << 5
 """Linux 5.19: a signal that does not kill cannot restart a call that is being judged."""
 
-RECEIVE, SEND, STILL_WAITS, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
-WAKE_AT_ONCE: Final = 1
+RECEIVE, SEND, STILL_WAITS = 0xC0502100, 0xC0182101, 0x40082102
 NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 ANSWER: Final = struct.Struct("=QqiI")
 CONTINUE: Final = 1
@@ -120,12 +118,6 @@ def install() -> int:
         if error.errno != errno.EINVAL:
             raise
         return add_filter(program, SPECULATION_ALLOWED | NEW_LISTENER)
-
-
-def wake_at_once(listener: int) -> None:
-    """Let each question and answer switch straight to who waits for it (Linux 6.6); it halves what an exec costs."""
-    with suppress(OSError):
-        fcntl.ioctl(listener, SET_FLAGS, WAKE_AT_ONCE)
 
 
 def receive(listener: int) -> Notification | None:

@@ -7,7 +7,7 @@ import errno
 import os
 import posixpath
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import frozen
 
@@ -20,6 +20,9 @@ DELETED: Final = " (deleted)"
 """What the kernel adds to the path of a file that is gone."""
 
 RESOLVE_IN_ROOT: Final = 0x10
+NOWHERE: Final = (-1, -1)
+"""Device and inode of no file."""
+
 MOST_LINKS: Final = 40
 """The kernel follows so many (path_resolution(7))."""
 
@@ -30,6 +33,11 @@ _OWN_FOLDERS = ("/proc/self/", "/proc/thread-self/")
 
 class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_HOW = ctypes.byref(_How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT))
+_HOW_SIZE = ctypes.c_size_t(ctypes.sizeof(_How))
+"""Made once: the kernel only reads them, and they are handed over at every exec."""
 
 
 def link_target(path: str) -> str:
@@ -60,6 +68,18 @@ def follow_own(pid: int, path: str) -> str:
     return target.rstrip("/") + path[own.end() :] if target.startswith("/") else path
 
 
+class _Reached(NamedTuple):
+    """How far a path leads: `real` exists, `rest` of it does not, and `onward` is where a link leads that nobody followed.
+
+    `identity` is device and inode of `real`.
+    """
+
+    real: str
+    rest: str
+    onward: str | None
+    identity: tuple[int, int]
+
+
 @frozen
 class Sight:
     """Of the process `pid`, whose root the descriptor `root` is.
@@ -73,9 +93,7 @@ class Sight:
 
     def open(self, path: str) -> int:
         """Open (O_PATH) what an absolute `path` names, links included. Raises OSError as that process would get it."""
-        how = _How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT)
-        name = ctypes.c_char_p(os.fsencode(path))
-        return call("openat2", ctypes.c_int(self.root), name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
+        return call("openat2", ctypes.c_int(self.root), ctypes.c_char_p(os.fsencode(path)), _HOW, _HOW_SIZE)
 
     def real_path(self, path: str) -> str:
         """The absolute `path` without links, as far as it exists.
@@ -84,45 +102,58 @@ class Sight:
         Raises OSError (ELOOP) for a circle.
         """
         for _ in range(MOST_LINKS):
-            real, rest, onward = self._reach(follow_own(self.pid, path))
-            if onward is None:
-                return self._as_known(posixpath.normpath(real.rstrip("/") + rest))
-            path = onward
+            reached = self._reach(follow_own(self.pid, path))
+            if reached.onward is None:
+                return self._as_known(reached)
+            path = reached.onward
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
-    def _as_known(self, path: str) -> str:
-        """`path` below the innermost known folder on its way, by the name by which that is known."""
+    def _as_known(self, reached: _Reached) -> str:
+        """The path below the innermost known folder on its way, by the name by which that is known."""
+        path = posixpath.normpath(reached.real.rstrip("/") + reached.rest)
         folders = self.known()
-        place = path if folders else ""
-        while place not in ("", "/"):
-            try:
-                found = self.open(place)
-            except (OSError, ValueError):
-                found = None
-            if found is not None:
-                status = os.fstat(found)
-                os.close(found)
-                known = folders.get((status.st_dev, status.st_ino))
-                if known is not None:
-                    return known.rstrip("/") + path[len(place) :] or "/"
+        if "/.." in reached.rest:  # it leads back up
+            return self._below_known(path, path, folders)
+        known = folders.get(reached.identity)
+        if known is not None:
+            return known.rstrip("/") + path[len(reached.real.rstrip("/")) :]
+        return self._below_known(path, reached.real.rpartition("/")[0], folders)
+
+    def _below_known(self, path: str, place: str, folders: Mapping[tuple[int, int], str]) -> str:
+        """`path`, renamed at `place` or the innermost folder around it that is known."""
+        while folders and place not in ("", "/"):
+            known = folders.get(self._identity_at(place))
+            if known is not None:
+                return known.rstrip("/") + path[len(place) :] or "/"
             place = place.rpartition("/")[0]
         return path
 
-    def _reach(self, path: str) -> tuple[str, str, str | None]:
-        """How far `path` can be followed, what is left, and where the link leads on that nobody followed."""
+    def _identity_at(self, place: str) -> tuple[int, int]:
+        try:
+            found = self.open(place)
+        except (OSError, ValueError):
+            return NOWHERE
+        try:
+            return _identity(found)
+        finally:
+            os.close(found)
+
+    def _reach(self, path: str) -> _Reached:
+        """How far `path` can be followed."""
         rest = ""
         while True:
             try:
                 found = self.open(path or "/")
             except (OSError, ValueError):
                 if path in ("", "/"):
-                    return "", rest, None
+                    return _Reached("", rest, None, NOWHERE)
                 path, _, name = path.rpartition("/")
                 rest = f"/{name}{rest}"
                 continue
             try:
                 real = link_target(f"/proc/self/fd/{found}").removesuffix(DELETED)
-                return real, rest, self._onward(found, real, rest) if rest else None
+                onward = self._onward(found, real, rest) if rest else None
+                return _Reached(real, rest, onward, _identity(found))
             finally:
                 os.close(found)
 
@@ -137,6 +168,11 @@ class Sight:
         if target.startswith("/"):
             return target.removesuffix(DELETED).rstrip("/") + after
         return None if ":[" in target else f"{real}/{target}{after}"
+
+
+def _identity(file: int) -> tuple[int, int]:
+    status = os.fstat(file)
+    return status.st_dev, status.st_ino
 
 
 def _below_root(pid: int, link: str) -> str:

@@ -110,17 +110,21 @@ def _is_remote(case: Case, names: tuple[str, ...]) -> bool:
     )
 
 
+_RESETS = re.compile(
+    r"\bdb:(?:drop|reset|purge|schema:load|truncate_all|wipe)\b|\bmigrate(?::|\s+)(?:fresh|reset)\b|\bdb\s+push\b.*--force-reset|\becto\.(?:drop|reset)\b|\bflush\b.*--no-?input"
+)
+
+
 def resets_production(case: Case) -> str | None:
     """A framework's database task with a production environment."""
+    destroys = _RESETS.search(case.words)
+    if not destroys:
+        return None
     variables = case.invocation.environment
     production = any(
         "prod" in value
         for name in ("RAILS_ENV", "RACK_ENV", "NODE_ENV", "APP_ENV", "MIX_ENV", "DJANGO_ENV", "FLASK_ENV")
         for value in variables.get(name, ())
-    )
-    destroys = re.search(
-        r"\bdb:(?:drop|reset|purge|schema:load|truncate_all|wipe)\b|\bmigrate(?::|\s+)(?:fresh|reset)\b|\bdb\s+push\b.*--force-reset|\becto\.(?:drop|reset)\b|\bflush\b.*--no-?input",
-        case.words,
     )
     production = production or bool(re.search(r"(?:RAILS_ENV|APP_ENV|--env|--environment)[= ]prod", case.words))
     remote = any(
@@ -128,7 +132,7 @@ def resets_production(case: Case) -> str | None:
         for name in ("DATABASE_URL", "MONGO_URL", "REDIS_URL")
         for value in variables.get(name, ())
     )
-    return case.invocation.shown if destroys and (production or remote or case.program == "heroku") else None
+    return case.invocation.shown if production or remote or case.program == "heroku" else None
 
 
 _ENGINES = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
