@@ -13,9 +13,9 @@ from attrs import frozen
 from lyma_server.errors import SandboxUnavailable, refusal_of
 from lyma_server.factory.channel import Channel
 from lyma_server.factory.lines import Lines
-from lyma_server.isolation.cell import FIRST_USER, SLOTS, CellLimits, CellPlan, start_cell
+from lyma_server.isolation.cell import CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_canary import prove_cells
-from lyma_server.isolation.cell_mounts import OURS
+from lyma_server.isolation.cell_marks import FIRST_USER, OURS, SLOTS
 from lyma_server.isolation.launch import HelperFailed
 
 if TYPE_CHECKING:

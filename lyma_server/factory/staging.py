@@ -20,6 +20,7 @@ from lyma_server.factory.canonical import digest
 from lyma_server.factory.folder import Demands, Folder, Unfit
 from lyma_server.factory.globs import is_allowed, may_hold
 from lyma_server.factory.protected import is_protected
+from lyma_server.isolation.heir import Heir
 
 if TYPE_CHECKING:
     import threading
@@ -146,10 +147,11 @@ class PrivatePlace:
 
     _folder: Path
     _lock: int | None
+    _heir: Heir
 
     @classmethod
     def make(cls, runs: Path) -> PrivatePlace:
-        """Make one. What a killed process left behind goes first.
+        """Make one, which goes when we are killed, too. What was left behind all the same goes first.
 
         Root's agents run as users who may enter nothing of root's, so their files lie elsewhere; the sandbox gives `inside`
         to the one user.
@@ -159,11 +161,17 @@ class PrivatePlace:
         _sweep(above)
         token = secrets.token_hex(16)
         draft, folder = above / f".{_PREFIX}{token}", above / f"{_PREFIX}{token}"
-        draft.mkdir(mode=0o700)
-        made = cls(folder, _locked(draft))
-        (draft / "in").mkdir(mode=0o700)
-        draft.chmod(0o711)
-        draft.rename(folder)  # under this name it is swept where nobody holds its lock
+        heir = Heir.of((draft, folder))
+        try:
+            draft.mkdir(mode=0o700)
+            made = cls(folder, _locked(draft), heir)
+            (draft / "in").mkdir(mode=0o700)
+            draft.chmod(0o711)
+            draft.rename(folder)  # under this name it is swept where nobody holds its lock
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            heir.dismiss()
+            raise
         return made
 
     @property
@@ -178,6 +186,7 @@ class PrivatePlace:
     def remove(self) -> None:
         """Remove it with all that is in it. Idempotent."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._heir.dismiss()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -18,7 +18,8 @@ from attrs import frozen
 
 from lyma_server.isolation import cell_filter
 from lyma_server.isolation.cell_life import Cell
-from lyma_server.isolation.cell_mounts import OURS, Contents, cell_arguments
+from lyma_server.isolation.cell_marks import ENTER_INSIDE, FIRST_USER, SLOTS
+from lyma_server.isolation.cell_mounts import Contents, cell_arguments
 from lyma_server.isolation.launch import Process, launch
 
 if TYPE_CHECKING:
@@ -28,14 +29,10 @@ PYTHON: Final = ("/usr/bin/python3", "-I", "-S", "-B")
 """The system's own: any other may lie where the user of a slot may not go. Nothing but its standard library is loaded."""
 
 SETPRIV: Final = "/usr/bin/setpriv"
-ENTER_INSIDE: Final = f"{OURS}/enter.py"
 ENTER: Final = Path(__file__).with_name("cell_enter.py")
 ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "HOME": "/work", "TMPDIR": "/work", "LANG": "C.UTF-8"}
 """All of it: bubblewrap is started with this too, for inside `/proc/1/environ` shows what it was started with."""
 
-FIRST_USER: Final = 59_900
-"""The first of the users that own nothing; each slot has one. The last that adduser gives out is 59999."""
-SLOTS: Final = 64
 DESCRIPTORS: Final = 64
 SIGNALS: Final = 128
 """That wait, and timers: each costs memory of the kernel's."""

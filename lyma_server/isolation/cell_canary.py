@@ -18,7 +18,7 @@ from lyma_server.errors import SandboxUnavailable, refusal_of
 from lyma_server.isolation.canary import FILE, TEMPORARY, listening, sentinel
 from lyma_server.isolation.cell import ENVIRONMENT, PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_filter import ORDER
-from lyma_server.isolation.cell_mounts import OURS
+from lyma_server.isolation.cell_marks import OURS
 from lyma_server.isolation.cell_sweep import sweep
 from lyma_server.isolation.probe import NOT_INSTALLED, find_bwraps, why
 from lyma_server.isolation.process import HelperFailed

@@ -56,8 +56,8 @@ DEVICES: Final = ("--dev", "/dev", "--remount-ro", "/dev")
 
 CLOSED: Final = ("--remount-ro", "/")
 
-INPUT, WORK, OURS, TREE = "/in", "/work", "/lyma", "/tree"
-"""Where the staged files, the scratch space, the bundle and runner, and an external program's files lie."""
+INPUT, WORK, TREE = "/in", "/work", "/tree"
+"""Where the staged files, the scratch space, and an external program's files lie."""
 
 
 @frozen(kw_only=True)

@@ -1,20 +1,32 @@
 """Ends what a Lyma that was killed has left of its cells.
 
 Bubblewrap makes the first process of a cell and then lets it go on; killed in between, with its parent, it leaves one that
-waits for ever. That has run nothing and can do nothing, but it is there.
+waits for ever. That has run nothing and can do nothing, but it is there. Standard library only.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from lyma_server.isolation.cell import ENTER_INSIDE, FIRST_USER, SLOTS
+from lyma_server.isolation.cell_marks import ENTER_INSIDE, FIRST_USER, SLOTS
 
 PROC: Final = Path("/proc")
+
+TIMES: Final = 5
+PAUSE_S: Final = 0.2
+"""Bubblewrap ends a moment after the Lyma that it was started by."""
+
+
+def main() -> None:
+    """Sweep until all that ends by itself has had its time."""
+    for _ in range(TIMES):
+        sweep()
+        time.sleep(PAUSE_S)
 
 
 def sweep() -> list[int]:

@@ -133,6 +133,12 @@ def has_ended(process: Process) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
+def spare(process: Process) -> None:
+    """Let `end_all` leave this one alone: it has something to do when we are gone."""
+    with _changing:
+        _running.discard(process)
+
+
 def open_exit(process: Process) -> int | None:
     """A descriptor that turns readable when `process` has ended; None where the system has none (not Linux 5.3+)."""
     try:

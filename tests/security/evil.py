@@ -19,7 +19,7 @@ import pytest
 from tests.security.world import LINUX, PATH, PLAIN_BWRAPS, PLAINLY, PYTHON, WHO
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("evil_inside.py", "evil_run.py", "weaker.py")
+PARTS = ("evil_inside.py", "evil_run.py", "killed_run.py", "weaker.py")
 CANARY = "canary-in-the-environment"
 
 SANDBOXED = [

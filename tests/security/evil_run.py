@@ -23,7 +23,7 @@ from pathlib import Path
 from lyma_server.factory.bundle import make_bundle
 from lyma_server.factory.channel import ChannelFault
 from lyma_server.factory.sandbox import Launch, Sandbox
-from lyma_server.isolation.cell import FIRST_USER
+from lyma_server.isolation.cell_marks import FIRST_USER
 from tests.security.weaker import weaker
 
 HERE = Path(__file__).parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ __all__ = ["own_staging", "quick_disk"]
 
 pytestmark = [LINUX, pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")]
 
+SHELLS = {"sh", "dash", "bash", "busybox"}
 DONE = say('{"text": "done"}')
 COUNT = call(("count", {"text": "x"}))
 
@@ -137,13 +139,25 @@ def test_a_parent_that_is_killed_leaves_nothing(tmp_path, own_staging):
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "busy\n"
         inside = descendants(process.pid)
+        left = place if os.geteuid() == 0 else tmp_path / "home" / "runs"
+        assert list(left.glob("**/in"))
         process.kill()
     assert inside
-    deadline = time.monotonic() + 5
-    while any(Path(f"/proc/{pid}").exists() and pid in running_children() for pid in inside):
+    deadline = time.monotonic() + 3
+    while any(pid in running_children() for pid in inside) or list(left.glob("**/lyma-staging-*")):
         assert time.monotonic() < deadline, running_children()
         time.sleep(0.02)
-    left = place if os.geteuid() == 0 else tmp_path / "home" / "runs"
+
+
+def test_what_is_left_all_the_same_goes_with_the_next(tmp_path, own_staging):
+    """Where the heir was killed, too."""
+    program = [sys.executable, "-m", "tests.security.run_of_its_own", str(tmp_path), str(staging.FOR_ROOT)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "busy\n"
+        (heir,) = [pid for pid in descendants(process.pid) if Path(f"/proc/{pid}/exe").resolve().name in SHELLS]
+        os.kill(heir, signal.SIGKILL)
+        process.kill()
+    left = staging.FOR_ROOT if os.geteuid() == 0 else tmp_path / "home" / "runs"
     assert list(left.glob("**/in"))
     staging.PrivatePlace.make(tmp_path / "home" / "runs").remove()
     assert not list(left.glob("**/in"))

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -15,13 +16,13 @@ import pytest
 
 from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.sandbox import Launch, Sandbox
-from lyma_server.isolation import cell, cell_canary
+from lyma_server.isolation import cell, cell_canary, cell_marks
 from lyma_server.isolation.cell_sweep import sweep
 from tests.agents import bundle
 from tests.guards import running_children
 from tests.processes import descendants, find, is_gone, wait_for, wait_until_gone, words_of
 from tests.security.evil import SANDBOXED, order, plainly, surroundings, who
-from tests.security.world import PLAIN_BWRAPS, PYTHON
+from tests.security.world import PLAIN, PLAIN_BWRAPS, PYTHON
 
 pytestmark = SANDBOXED
 FEW, MANY = 5, 100
@@ -34,6 +35,12 @@ def staged():
         inside = Path(folder, "in")
         inside.mkdir()
         yield inside
+
+
+@pytest.fixture
+def own_folder():
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="lyma-test-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -128,7 +135,7 @@ async def test_each_slot_has_a_user_of_its_own(sandbox, staged):
         users.append(os.stat(f"/proc/{pid}").st_uid)
     for inside in both:
         await inside.stop(0)
-    assert {cell.FIRST_USER, cell.FIRST_USER + 1} <= set(users)
+    assert {cell_marks.FIRST_USER, cell.FIRST_USER + 1} <= set(users)
     assert 0 not in users
 
 
@@ -167,15 +174,45 @@ def test_nothing_outlives_the_parent(who):
             os.kill(pid, signal.SIGKILL)
 
 
+@who
+def test_what_was_staged_goes_with_the_parent(who, own_folder):
+    """And nothing else: a link is not followed, what lies beside it stays."""
+    own_folder.chmod(0o711)
+    for name in ("workspace/src", "beside", "runs", "staging"):
+        (own_folder / name).mkdir(parents=True)
+    (own_folder / "workspace/src/a").write_text("staged")
+    (own_folder / "beside/kept").write_text("kept")
+    if who == "plain" and os.geteuid() == 0:
+        for path in (own_folder, *own_folder.rglob("*")):
+            os.chown(path, PLAIN, PLAIN)
+    words = [*plainly(who), PYTHON, "-m", "tests.security.killed_run", str(own_folder)]
+    with subprocess.Popen(words, env=surroundings(), cwd="/", stdout=subprocess.PIPE, text=True) as parent:
+        place = Path(parent.stdout.readline().strip())
+        assert (place / "src/a").read_text() == "staged"
+        place.chmod(0o700)
+        (place / "link").symlink_to(own_folder / "beside")
+        (own_folder / "staging/lyma-staging-of-another").mkdir()
+        (place.parent / "tree").symlink_to(own_folder / "beside")
+        started = descendants(parent.pid)
+        assert len(started) >= 4
+        parent.kill()
+    killed = time.monotonic()
+    wait_for(lambda: not place.parent.exists() and not [pid for pid in started if not is_gone(pid)])
+    assert time.monotonic() - killed < 3
+    left = sorted(str(path.relative_to(own_folder)) for path in own_folder.rglob("*") if ".staging" not in path.name)
+    kept = ["beside", "beside/kept", "runs", "staging", "staging/lyma-staging-of-another"]
+    assert left == [*kept, "workspace", "workspace/src", "workspace/src/a"]
+
+
 def test_what_was_left_in_the_middle_of_a_start_is_swept():
     """Bubblewrap that is killed before it has let its child go on leaves it behind, whatever it was told; the trap itself."""
     reading, writing = os.pipe()
-    user = cell.FIRST_USER
+    user = cell_marks.FIRST_USER
     drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if os.geteuid() == 0 else []
     info = os.open(os.devnull, os.O_WRONLY)
     wait = ["--info-fd", str(info), "--userns-block-fd", str(reading)]
     words = [*drop, str(PLAIN_BWRAPS[0]), "--unshare-all", "--unshare-user", "--die-with-parent", *wait]
-    program = ["--ro-bind", "/usr", "/usr", "--", "/usr/bin/python3", cell.ENTER_INSIDE]
+    program = ["--ro-bind", "/usr", "/usr", "--", "/usr/bin/python3", cell_marks.ENTER_INSIDE]
     with subprocess.Popen([*words, *program], pass_fds=[reading, info], env={}) as bubblewrap:
         wait_for(lambda: descendants(bubblewrap.pid))
         (first,) = descendants(bubblewrap.pid)

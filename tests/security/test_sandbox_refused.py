@@ -12,7 +12,7 @@ import pytest
 
 from lyma_server.errors import SandboxUnavailable
 from lyma_server.factory.sandbox import Launch, Sandbox
-from lyma_server.isolation import cell, cell_canary
+from lyma_server.isolation import cell, cell_canary, cell_marks
 from tests.agents import bundle
 from tests.processes import wait_for
 from tests.security.evil import order, surroundings
@@ -94,7 +94,7 @@ async def test_no_more_descriptors(tmp_path, monkeypatch):
     monkeypatch.setattr(cell, "_prepare", exhausted)
     with pytest.raises(SandboxUnavailable, match="raise the limit of open files"):
         await sandbox.start(Launch(bundle=bundle(), staged=tmp_path))
-    assert len(sandbox._slots) == cell.SLOTS
+    assert len(sandbox._slots) == cell_marks.SLOTS
 
 
 async def test_no_bubblewrap(tmp_path, monkeypatch, launched):
