@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lyma_server.agent.aside import ask_aside
+from lyma_server.agent.limits import room_left
 from lyma_server.agent.tools.base import Toolbox
 from lyma_server.agent.tools.validation import complaints
 from lyma_server.errors import LymaError, ProviderError, ToolError
@@ -103,4 +104,5 @@ def toolbox(ask: Ask, call: str) -> Toolbox:
         subagents=ask.subagents,
         ask_model=partial(ask_aside, ask),
         charge=ask.charge,
+        room=lambda: room_left(ask.limits, ask.usage),
     )

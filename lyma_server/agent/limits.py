@@ -9,6 +9,7 @@ from attrs import frozen
 from lyma_server.protocol.events import Usage
 
 if TYPE_CHECKING:
+    from lyma_server.factory.outcome import Room
     from lyma_server.protocol.events import StopReason
     from lyma_server.protocol.messages import AskBudget
     from lyma_server.router.chat import ChatRequest, FinishReason
@@ -66,6 +67,18 @@ def tokens_left(limits: Limits, usage: Usage | None) -> int | None:
     if limits.tokens is None:
         return None
     return max(1, limits.tokens - (usage.input_tokens + usage.output_tokens if usage else 0))
+
+
+def room_left(limits: Limits, usage: Usage | None) -> Room:
+    """What a run may use that the turn starts. A cost that nobody knows counts as all of it, as before a call."""
+    from lyma_server.factory.outcome import Room
+
+    used = usage or Usage(cost_micros=0)
+    spent = limits.cost_micros if used.cost_micros is None else used.cost_micros
+    return Room(
+        None if limits.tokens is None else max(0, limits.tokens - used.input_tokens - used.output_tokens),
+        None if limits.cost_micros is None else max(0, limits.cost_micros - (spent or 0)),
+    )
 
 
 def added(one: Usage | None, other: Usage) -> Usage:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lyma_server.agent.ports import FileText
     from lyma_server.agent.tools.base import Toolbox
     from lyma_server.factory.factory import Factory
-    from lyma_server.factory.outcome import Change, OnEvent, RunRequest, RunResult, UnderWay
+    from lyma_server.factory.outcome import Change, OnEvent, RunRequest, RunResult, RunUsage, UnderWay
     from lyma_server.protocol.base import Json
 
 GRACE_S: Final = 1.2
@@ -75,7 +75,7 @@ class Report:
 
 async def run_agent(wanted: Wanted, factory: Factory, runs: RunsPort, box: Toolbox) -> Report:
     """Run an agent that a person has approved, or now approves. Raises what `admit` does, and nothing for how it ended."""
-    from lyma_server.factory.outcome import RunRequest
+    from lyma_server.factory.outcome import Room, RunRequest
 
     workspace = box.bounds.root
     bundle = await admit(Desk(factory, workspace, box.person, box.emit), wanted.hash)
@@ -83,14 +83,15 @@ async def run_agent(wanted: Wanted, factory: Factory, runs: RunsPort, box: Toolb
     items = RunItems(box.emit, box.new_item)
     items.begin(run_id, wanted.hash, bundle.name)
     try:
-        result = await _until_ended(runs, RunRequest(wanted.hash, wanted.input, workspace, run_id), items)
+        request = RunRequest(wanted.hash, wanted.input, workspace, run_id, box.room() or Room())
+        result = await _until_ended(runs, request, items)
         items.end(run_id, result)
     except RunStopped as stopped:
-        box.charge(_usage_of(stopped.result))
+        box.charge(usage_of(stopped.result.usage))
         raise
     finally:
         items.close()
-    box.charge(_usage_of(result))
+    box.charge(usage_of(result.usage))
     made, left = await _make_changes(wanted, result.changes, box)
     return Report(bundle.name, result, made, left)
 
@@ -117,8 +118,8 @@ async def _until_ended(runs: RunsPort, request: RunRequest, items: RunItems) -> 
         raise
 
 
-def _usage_of(result: RunResult) -> Usage:
-    used = result.usage
+def usage_of(used: RunUsage) -> Usage:
+    """What a run used, as a turn counts it."""
     return Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, cost_micros=used.cost_micros)
 
 

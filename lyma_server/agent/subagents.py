@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lyma_server.agent.approvals import Desk, admit
 from lyma_server.agent.bounds import readable_file
@@ -45,8 +45,7 @@ class Subagents:
         from lyma_server.factory.draft import compose
 
         if self.external is not None:
-            await self._admit_external(self.external, box)
-            draft = await self.external.compose(task, box.bounds.root, _unheard, name)
+            draft = await (await self._admitted(self.external, box)).compose(task, box.bounds.root, _unheard, name)
         elif box.ask_model is not None:
             draft = await compose(task, box.ask_model, self.factory.ceiling, box.bounds.root, name)
         else:
@@ -64,14 +63,19 @@ class Subagents:
             raise UsageError(f"There is no agent {named[:100]!r}: {path} is not there.") from None
         written = text.encode("utf-8", "replace")
         if self.external is not None:
-            await self._admit_external(self.external, box)
-            return path, await self.external.compile(written, box.bounds.root, _unheard)
+            external = await self._admitted(self.external, box)
+            return path, await external.compile(written, box.bounds.root, _unheard)
         return path, await asyncio.to_thread(self.factory.compile, path.parent, text=written)
 
-    async def _admit_external(self, external: External, box: Toolbox) -> None:
-        """Ask the person for the external factory, as it is now, if they have not approved it. Raises as `admit`."""
+    async def _admitted(self, external: External, box: Toolbox) -> External:
+        """The external factory, within the budget of the turn. The person is asked for it, as it is now, if they have not
+        approved it. Raises as `admit`.
+        """
+        from lyma_server.agent.runs import usage_of
+
         bundle = await asyncio.to_thread(external.prepare)
         await admit(Desk(self.factory, box.bounds.root, box.person, box.emit), bundle.hash)
+        return evolve(external, room=box.room() or external.room, charge=lambda used: box.charge(usage_of(used)))
 
     def standing(self, hash_: str, workspace: Path) -> Standing:
         """How a compiled agent stands in a workspace."""

@@ -6,6 +6,7 @@ or settled with usage that is missing or cannot be true, stays charged in full. 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from contextlib import contextmanager
@@ -47,6 +48,9 @@ class Amount:
 NAMES: Final = tuple(field.name for field in fields(Amount))
 
 NOTHING: Final = Amount()
+UNBOUNDED: Final = 1 << 62
+ASKER: Final = "the ask"
+"""How sentences name whoever asks for a run."""
 
 
 class Exhausted(Exception):
@@ -185,6 +189,13 @@ class Reservation:
         charged = evolve(charged, running=0)
         self._settle(self.amount, charged)
         return charged
+
+
+def asker_budget(tokens: int | None, cost_micros: int | None) -> Budget:
+    """That of whoever asks for a run: it bounds what is given and nothing else."""
+    bounds = {"tokens": tokens, "cost_micros": cost_micros}
+    most = dict.fromkeys(NAMES, UNBOUNDED) | {name: most for name, most in bounds.items() if most is not None}
+    return Budget(ASKER, Limits(Amount(**most), math.inf))
 
 
 def limits_of(facts: Mapping[str, Any]) -> Limits:

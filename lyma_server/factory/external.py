@@ -13,13 +13,13 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import define
+from attrs import define, field
 
 from lyma_server.errors import ApprovalExpired, ApprovalRequired, CompileFailed, ConfigError, RunFailed
 from lyma_server.factory.compile import Examined, Source, examine
 from lyma_server.factory.draft import check_wish, drafted, read_answer
 from lyma_server.factory.foreign import factory_bundle, with_program
-from lyma_server.factory.outcome import RunRequest
+from lyma_server.factory.outcome import Room, RunRequest
 from lyma_server.factory.patience import undisturbed
 from lyma_server.factory.spec import as_json, named_files
 from lyma_server.factory.spec_text import read_spec
@@ -33,19 +33,21 @@ if TYPE_CHECKING:
     from lyma_server.factory.bundle import Bundle
     from lyma_server.factory.draft import Draft
     from lyma_server.factory.factory import Factory
-    from lyma_server.factory.outcome import OnEvent
+    from lyma_server.factory.outcome import OnEvent, RunUsage
     from lyma_server.factory.run import Runs
     from lyma_server.protocol.base import Json
 
 
 @define(eq=False)
 class External:
-    """The external factory of one home. `find_runs` gives what runs it."""
+    """The external factory of one home. `find_runs` gives what runs it. It uses no more than `room`; `charge` is told what."""
 
     factory: Factory
     settings: FactorySettings
     home: Home
     find_runs: Callable[[], Runs]
+    room: Room = field(factory=Room)
+    charge: Callable[[RunUsage], None] = lambda _used: None
 
     async def draft(self, task: str, workspace: Path, on_event: OnEvent) -> str:
         """The text of an agent.toml for `task`, as the program wrote it: to be read and clamped like a model's answer.
@@ -104,9 +106,14 @@ class External:
         except (ApprovalRequired, ApprovalExpired) as lack:
             lack.message = f"The external factory cannot be asked: {lack.message[0].lower()}{lack.message[1:]}"
             raise
-        asked = RunRequest(bundle.hash, {"method": method, "params": params}, workspace, secrets.token_hex(8))
+        question: dict[str, Json] = {"method": method, "params": params}
+        asked = RunRequest(bundle.hash, question, workspace, secrets.token_hex(8), self.room)
         running = asyncio.create_task(self.find_runs().run(asked, on_event))
-        result = await undisturbed(running, running.cancel)
+        try:
+            result = await undisturbed(running, running.cancel)
+        finally:
+            if not running.cancelled() and running.exception() is None:
+                self.charge(running.result().usage)
         if result.error is not None:
             raise RunFailed(result.error.message, status=result.status, run_id=result.run_id)
         output: dict[str, Any] = result.output

@@ -16,13 +16,24 @@ Status: TypeAlias = Literal["ok", "schema_mismatch", "budget_exceeded", "timeout
 
 
 @frozen
+class Room:
+    """What whoever asks for a run has left of a budget of their own, in tokens and USD micros. Null: they have no limit."""
+
+    tokens: int | None = None
+    cost_micros: int | None = None
+
+
+@frozen
 class RunRequest:
-    """Run the agent with this full hash on `input`, for the files of `workspace`. `run_id` names its folder in `runs`."""
+    """Run the agent with this full hash on `input`, for the files of `workspace`. `run_id` names its folder in `runs`.
+    The run and all below it use no more than `room`.
+    """
 
     hash: str
     input: Json
     workspace: Path
     run_id: str
+    room: Room = Room()
 
 
 @frozen

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field
 
 from lyma_server.errors import UsageError
-from lyma_server.factory.outcome import UnderWay
+from lyma_server.factory.budget import asker_budget
+from lyma_server.factory.outcome import Room, UnderWay
 from lyma_server.factory.running import Run
 from lyma_server.factory.transcript import DAY_S, Transcript, prune
 from lyma_server.factory.tree import Above, Ground, Tree
@@ -43,7 +44,7 @@ class Runs:
             raise UsageError(f"{request.run_id[:80]!r} is no name for a run; use letters, digits, - and _.")
         transcript = Transcript(self.ground.home.runs / request.run_id, self.ground.redactor)
         tree = Tree(request.workspace, on_event, self._under_way)
-        run = Run(self.ground, tree, request.run_id, request.hash, request.input, Above())
+        run = Run(self.ground, tree, request.run_id, request.hash, request.input, _above(request.room))
         task = run.begin(transcript)
         task.add_done_callback(self._prune)
         while True:
@@ -87,3 +88,8 @@ class Runs:
     def under_way(self) -> tuple[UnderWay, ...]:
         """The same with what they run."""
         return tuple(UnderWay(name, run.hash, run.path) for name, run in self._under_way.items())
+
+
+def _above(room: Room) -> Above:
+    """Whoever asks is above the run in one respect: what it uses is set aside there, too."""
+    return Above() if room == Room() else Above(budget=asker_budget(room.tokens, room.cost_micros))

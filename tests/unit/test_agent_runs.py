@@ -10,12 +10,15 @@ import pytest
 from lyma_server.agent import approvals
 from lyma_server.agent.approvals import unavailable
 from lyma_server.agent.runs import Wanted
-from lyma_server.config.model import AgentSettings
+from lyma_server.agent.subagents import Subagents
+from lyma_server.config.model import AgentSettings, FactorySettings
 from lyma_server.errors import ApprovalDenied, ApprovalUnavailable
 from lyma_server.factory.approval import Answer, Subject
-from lyma_server.factory.outcome import RunError
-from lyma_server.protocol.events import ApprovalRequested, ApprovalResolved, TurnCompleted, UsageReported
+from lyma_server.factory.external import External
+from lyma_server.factory.outcome import Room, RunError
+from lyma_server.protocol.events import ApprovalRequested, ApprovalResolved, TurnCompleted, Usage, UsageReported
 from lyma_server.protocol.items import EditItem, RunItem
+from lyma_server.protocol.messages import AskBudget
 from tests.agents import document, plain_bundle, text_of
 from tests.fakes import Ears, answer
 from tests.runs import change
@@ -371,3 +374,36 @@ async def test_a_direct_run_that_is_stopped_says_how_it_ended(tmp_path):
     assert (result.stop_reason, report.result.status) == ("cancelled", "cancelled")
     assert result.usage.input_tokens == 100
     assert [item.status for item in desk.completed(RunItem)] == ["cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "room"),
+    [
+        (None, Room()),
+        (AskBudget(max_tokens=99), Room(tokens=99 - 15)),
+        (AskBudget(max_cost_micros=50), Room(cost_micros=50 - 7)),
+        (AskBudget(max_steps=9), Room()),
+    ],
+)
+async def test_a_run_may_use_what_the_ask_has_left(tmp_path, budget, room):
+    desk = AgentDesk(tmp_path)
+    used = Usage(input_tokens=10, output_tokens=5, cost_micros=7)
+    asked = answer(call("run_compiled_agent", hash=desk.bundle.hash, input=1), usage=used)
+    desk.router.scripts = [asked, answer("Done.")]
+    desk.approve(desk.bundle.hash)
+    await desk.ask(budget=budget)
+    assert [request.room for request in desk.runs.requests] == [room]
+
+
+async def test_an_external_factory_works_on_the_budget_of_the_ask_too(tmp_path):
+    desk = AgentDesk(tmp_path, answer(call("draft_agent", task="count words")), answer("Done."))
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/main.py").touch()
+    settings = FactorySettings(mode="external", command=("python3", "main.py"), tree=str(tmp_path / "tree"))
+    external = External(desk.factory, settings, desk.home, lambda: desk.runs)
+    desk.agent.subagents = lambda: Subagents(desk.factory, lambda: desk.runs, external)
+    desk.runs.output = {"spec_toml": SPEC}
+    result = await desk.ask(budget=AskBudget(max_tokens=999))
+    assert [request.room for request in desk.runs.requests] == [Room(tokens=999 - 15)]
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (2 * 10 + 100, 2 * 5 + 20)
+    assert external.room == Room()

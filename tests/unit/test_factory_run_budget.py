@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from lyma_server.factory.asking import size_of
 from lyma_server.factory.model_call import most_of
+from lyma_server.factory.outcome import Room
 from lyma_server.protocol.events import Usage
 from lyma_server.router.prices import FREE
 from tests.agents import plain_bundle
@@ -215,3 +217,29 @@ async def test_a_ceiling_that_was_lowered_after_the_approval_holds(tmp_path):
     assert (await desk.run_hash(hash_)).status == "budget_exceeded"
     assert len(desk.model.requests) == 1
     assert desk.sandbox.launches[0].limits.memory_mb == 64
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, "ok"), (-1, "budget_exceeded")])
+@pytest.mark.parametrize("what", ["tokens", "cost_micros"])
+async def test_whoever_asks_for_a_run_has_a_budget_too(folder, what, more, status):
+    agent = plain_bundle(**TOLD)
+    bound = getattr(await bound_of(folder, agent, DEAR), what)
+    desk = desk_with(folder / "tried", say("x"), prices={"fake": DEAR})
+    request = evolve(desk.request(desk.approve(agent)), room=Room(**{what: bound + more}))
+    result = await desk.runs.run(request, desk.events.append)
+    desk.check(result)
+    assert (result.status, len(desk.model.requests)) == (status, int(status == "ok"))
+    if status != "ok":
+        assert f"budget.max_{what} of the ask allows ({bound:,} asked for, {bound - 1:,} left)" in result.error.message
+
+
+async def test_runs_below_one_that_was_asked_for_share_that_budget(folder):
+    leaf = plain_bundle("leaf", **TOLD)
+    bound = (await bound_of(folder, leaf)).tokens
+    desk = desk_with(folder / "tried", call(("agent-run", {"hash": leaf.hash, "input": 1}), usage=Usage()))
+    desk.approve(leaf)
+    root = plain_bundle("root", delegate__agents=[leaf.hash], delegate__max_depth=1, delegate__max_runs=9, **TOLD)
+    room = Room(tokens=2 * bound)
+    result = await desk.runs.run(evolve(desk.request(desk.approve(root)), room=room), desk.events.append)
+    assert result.status == "budget_exceeded"
+    assert result.usage.tokens_in + result.usage.tokens_out <= room.tokens

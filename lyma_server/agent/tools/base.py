@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lyma_server.config.model import AgentSettings
     from lyma_server.executor.run import Commands
     from lyma_server.factory.draft import AskModel
+    from lyma_server.factory.outcome import Room
     from lyma_server.protocol.events import Usage
     from lyma_server.secret import Redactor
 
@@ -26,7 +27,7 @@ class Toolbox:
     """What a call may use. `call` is the id of its item, `new_item` names further items, `emit` tells them.
 
     `commands` gives what runs the session's commands, null where none may run; `subagents` what drafts, compiles and runs
-    agents. `ask_model` makes one model call aside, of instructions and a prompt; `charge` counts what else was used.
+    agents. `ask_model` makes one model call aside, of instructions and a prompt; `charge` counts what else was used, for which there is `room`, where the turn has a limit.
     """
 
     call: str
@@ -42,6 +43,7 @@ class Toolbox:
     subagents: Callable[[], Subagents] | None = None
     ask_model: AskModel | None = None
     charge: Callable[[Usage], None] = lambda _usage: None
+    room: Callable[[], Room | None] = lambda: None
 
 
 Run: TypeAlias = Callable[[dict[str, Json], Toolbox], Awaitable[str]]
