@@ -210,7 +210,7 @@ def test_privileges_do_not_grow():
 
 
 def test_a_second_guard_is_refused():
-    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nfrom lyma_server.isolation import seccomp\ntry: seccomp.install()\nexcept OSError as e: print(e.errno)"
+    program = f"import sys; sys.path.insert(0, {str(Path(kernel.__file__).parents[2])!r})\nfrom lyma_server.isolation import seccomp\ntry: seccomp.install()\nexcept OSError as e: print(e.errno)"
     assert Guarded(lambda _: None).run([PYTHON, "-c", program]).stdout == "16\n"
 
 
