@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 PACKAGE_VENV ?= .venv-package
+FLOORS_VENV ?= .venv-floors
 BIN := $(VENV)/bin
 DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
-.PHONY: demo test test-all lint sabotage package bench live live-tasks lock protocol clean
+.PHONY: demo test test-all lint sabotage package floors bench live live-tasks lock protocol clean
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -64,6 +65,13 @@ package:  ## build wheel and sdist, and try what they install
 	$(PACKAGE_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/package.txt
 	$(PACKAGE_VENV)/bin/python -m tests.package.check
 
+floors:  ## the unit and protocol tests with the oldest dependencies that pyproject.toml allows
+	$(PYTHON) -m venv $(FLOORS_VENV)
+	$(FLOORS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/floors.txt
+	$(FLOORS_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(FLOORS_VENV)/bin/lyma embedded install
+	$(FLOORS_VENV)/bin/python -m pytest -m "not full" tests/unit tests/protocol
+
 $(BENCH_VENV)/.created: requirements/bench.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
@@ -81,8 +89,9 @@ protocol: $(VENV)/.development  ## write protocol.md's tables from the wire type
 lock:  ## renew the lock files (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --group lint pyproject.toml -o requirements/development.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --resolution lowest-direct pyproject.toml -o requirements/floors.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group bench -o requirements/bench.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group package -o requirements/package.txt
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(PACKAGE_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(PACKAGE_VENV) $(FLOORS_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
