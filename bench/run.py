@@ -18,11 +18,12 @@ from attrs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import agents, commands, measure, sessions, startup, verdicts
+from bench import agents, cold, commands, measure, sessions, startup, verdicts
 from bench.router import contest
 
 BENCHMARKS = {
     "startup": startup.report,
+    "cold": cold.report,
     "router": contest.report,
     "verdicts": verdicts.report,
     "commands": commands.report,

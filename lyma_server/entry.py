@@ -15,6 +15,9 @@ def terminal() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]) and _says_version():
         return
     try:
+        from lyma_server.garbage import collect_rarely
+
+        collect_rarely()
         from lyma_server.secret import keep_memory_private
         from lyma_server.terminal.main import main
 

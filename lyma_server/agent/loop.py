@@ -65,7 +65,8 @@ async def _begin(ask: Ask) -> None:
     if ask.log.failure:
         ask.log.on_failure(ask.log.failure)
     ask.instructions = ask.redactor.redact(whole(context.instructions))
-    ask.messages = await asyncio.to_thread(ask.log.messages)
+    if ask.params.session is not None:
+        ask.messages = await asyncio.to_thread(ask.log.messages)
     ask.earlier = len(ask.messages)
     ask.say(context.message)
 

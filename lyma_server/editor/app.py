@@ -61,9 +61,9 @@ def build_default_core() -> Core:
 
 
 def _run(build: Build, stdio: Stdio) -> NoReturn:
-    import gc
+    from lyma_server.garbage import collect_rarely
 
-    gc.disable()  # nothing that start-up imports is ever collected: looking through it again and again only costs time
+    collect_rarely()
     import asyncio
 
     from lyma_server.editor.logs import log_to_stderr

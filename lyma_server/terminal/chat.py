@@ -12,6 +12,7 @@ from attrs import define
 
 from lyma_server.agent.texts import map_texts
 from lyma_server.errors import LymaError
+from lyma_server.garbage import collect_as_usual
 from lyma_server.protocol.messages import AskParams
 from lyma_server.terminal.ask import last_session, open_core, tell
 from lyma_server.terminal.keyboard import Interrupted, keyboard_for
@@ -77,6 +78,7 @@ async def _run(args: Namespace, core: Core, folder: Path) -> int:
         )
         if chat.session is not None:
             core.agent.sessions.info(chat.session)  # one that is not there is told now, not after the first prompt
+        collect_as_usual()
         return await _talk(chat)
     finally:
         await core.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench import measure, sessions
+from bench import cold, measure, sessions
 from bench.router import contest, faults
 
 if TYPE_CHECKING:
@@ -33,6 +33,15 @@ def test_every_figure_of_the_session_is_measured(monkeypatch: pytest.MonkeyPatch
     assert len(figures) == 5
     assert all(figure.value > 0 for figure in figures.values())
     assert 20 < figures["4 asks at once in 4 sessions: the most memory"].value < 400
+
+
+def test_a_cold_question_and_an_idle_server_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold, "RUNS", 2)
+    monkeypatch.setattr(cold, "SERVERS", 1)
+    first, memory = cold.report().figures
+    assert first.ours_ms > 100
+    assert first.theirs_ms > 100
+    assert -20 < memory.value < 40
 
 
 def test_a_figure_is_the_median_of_its_pairs() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import TYPE_CHECKING
 
 from lyma_server import __version__
 from lyma_server.editor.client import Client
 from lyma_server.editor.logs import log_to_file
+from lyma_server.garbage import collect_as_usual
 from lyma_server.protocol.base import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def initialize(server: LymaServer, call: Call) -> Json:
     server.protocol.state = "ready"
     if server.lifetime is not None and server.client.process_id is not None:
         server.lifetime.watch_process(server.client.process_id, "the editor is gone")
-    asyncio.get_running_loop().call_soon(_collect_garbage_again)
+    asyncio.get_running_loop().call_soon(collect_as_usual)
     return {"capabilities": capabilities(server), "serverInfo": {"name": "lyma", "version": __version__}}
 
 
@@ -63,12 +63,6 @@ def _read_ahead() -> None:
     from lyma_server.protocol.registry import METHOD_BY_NAME
 
     del ask, commands, METHOD_BY_NAME
-
-
-def _collect_garbage_again() -> None:
-    """Start-up does without; what it made stays for good."""
-    gc.freeze()
-    gc.enable()
 
 
 def capabilities(server: LymaServer) -> dict[str, Json]:

@@ -1,0 +1,96 @@
+"""A process that starts for one question: until its request is on the wire; and what a server holds that was not asked yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.measure import Figure, Report, bound, figure
+from bench.startup import BARE_PYGLS, INITIALIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = 9
+SERVERS = 5
+BARE_SDK = """
+import os
+from openai import OpenAI
+client = OpenAI(api_key="k", base_url=os.environ["LYMA_PROVIDERS__LOCAL__BASE_URL"], max_retries=0)
+client.chat.completions.create(model="bench", stream=True, messages=[{"role": "user", "content": "hello"}])
+"""
+
+
+def report() -> Report:
+    """Both figures."""
+    with tempfile.TemporaryDirectory() as home:
+        environ = os.environ | {"HOME": home, "LYMA_HOME": f"{home}/.lyma", "PYTHONPATH": str(ROOT)}
+        return Report(figures=(_first_request(environ, Path(home)), _idle_memory(environ)))
+
+
+def _first_request(environ: Mapping[str, str], folder: Path) -> Figure:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        environ = {
+            **environ,
+            "LYMA_ORDER": "local",
+            "LYMA_PROVIDERS__LOCAL__BASE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}/v1",
+            "LYMA_PROVIDERS__LOCAL__MODEL": "bench",
+        }
+        ours = (sys.executable, "-m", "lyma_server", "ask", "hello")
+        theirs = (sys.executable, "-c", BARE_SDK)
+        pairs = [tuple(_until_asked(words, environ, folder, listener) for words in (ours, theirs)) for _ in range(RUNS)]
+    return figure(
+        "process start to the request of `lyma ask`, against the bare openai SDK",
+        [(ours, theirs) for ours, theirs in pairs[1:]],  # the first one wrote what the others find
+        target=1.50,
+    )
+
+
+def _until_asked(words: Sequence[str], environ: Mapping[str, str], folder: Path, listener: socket.socket) -> float:
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        words, env=environ, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    with process:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1)
+            took = (time.perf_counter() - start) * 1000
+        process.kill()
+    return took
+
+
+def _idle_memory(environ: Mapping[str, str]) -> Figure:
+    ours = (sys.executable, "-c", "from lyma_server.entry import server; server()")
+    theirs = (sys.executable, "-c", BARE_PYGLS)
+    more = sorted(_memory_mib(ours, environ) - _memory_mib(theirs, environ) for _ in range(SERVERS))
+    return bound(
+        "memory after `initialize`, more than a bare pygls server", more[SERVERS // 2], target=10.0, unit="MiB"
+    )
+
+
+def _memory_mib(words: Sequence[str], environ: Mapping[str, str]) -> float:
+    """What a server holds when it has answered `initialize` and nothing more was said."""
+    process = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(INITIALIZE), INITIALIZE))
+        process.stdin.flush()
+        length = int(process.stdout.readline().partition(b":")[2])
+        while process.stdout.readline() != b"\r\n":
+            pass
+        json.loads(process.stdout.read(length))
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        process.kill()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
