@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from lyma_server.router.trial import Models
 
 Candidate = tuple["Station", str]
+Free = dict[tuple[str, str], tuple[str, ...]]
+"""The keys that may be asked, in order, by provider and model."""
 
 
 @define(eq=False)
@@ -102,13 +104,14 @@ class CallLoop:
                 yield self._answered(trial)
                 return
             decision = self._judge(trial, trial.failure)
-            step = self._decide(trial, decision)
+            free = self._look(trial)
+            step = self._decide(trial, decision, free)
             self._report(trial, decision.class_, step.kind, decision)
             if step.kind == "fail" and trial.completed is not None:
                 for event in _refusal(trial.completed):
                     yield event
                 return
-            candidate = await self._follow(trial, decision, step)
+            candidate = await self._follow(trial, decision, step, free)
             if trial.thought:
                 yield Restarted(f"{trial.station.provider.name} {CLASSES[decision.class_].words}")
 
@@ -163,23 +166,28 @@ class CallLoop:
             decision = self._fleet.failed(trial.station, trial.fingerprint, unreadable)
         return decision
 
-    def _decide(self, trial: Trial, decision: Decision) -> Step:
-        tried = self._tried.setdefault(_spot(trial.station), set())
-        tried.add(trial.fingerprint)
-        step = next_step(decision, self._facts(trial, decision))
+    def _look(self, trial: Trial) -> Free:
+        """Who may be asked after this attempt. A step is decided and followed by one look: between two, another process
+        may cool whoever was left.
+        """
+        self._tried.setdefault(_spot(trial.station), set()).add(trial.fingerprint)
+        return {_spot(station): self._usable(station) for station in self._stations}
+
+    def _decide(self, trial: Trial, decision: Decision, free: Free) -> Step:
+        step = next_step(decision, self._facts(trial, decision, free))
         if step.kind in {"retry", "repair", "shrink"} or (step.kind == "wait" and decision.class_ == "warming_up"):
-            tried.discard(trial.fingerprint)
+            self._tried[_spot(trial.station)].discard(trial.fingerprint)
         return step
 
-    def _facts(self, trial: Trial, decision: Decision) -> Facts:
+    def _facts(self, trial: Trial, decision: Decision, free: Free) -> Facts:
         here = trial.station
-        others = [station for station in self._stations if station is not here and self._usable(station)]
+        others = self._others(here, free)
         waits = [wait for station in self._stations if (wait := self._fleet.wait_for(station))]
         return Facts(
             provider=here.provider.name,
             model=here.model,
             attempts=tuple(self._attempts),
-            keys_left=len(self._usable(here)),
+            keys_left=len(free[_spot(here)]),
             providers_left=len(others),
             candidates=sum(len(station.keys) for station in self._stations),
             deadline_s=self._left(),
@@ -190,7 +198,7 @@ class CallLoop:
             can_repair=self._can_repair(trial, decision),
         )
 
-    async def _follow(self, trial: Trial, decision: Decision, step: Step) -> Candidate:
+    async def _follow(self, trial: Trial, decision: Decision, step: Step, free: Free) -> Candidate:
         """The candidate of the next attempt. Raises where there is none."""
         here = (trial.station, trial.fingerprint)
         if step.kind == "fail":
@@ -212,15 +220,18 @@ class CallLoop:
         if decision.key != "none" or decision.provider != "none":  # else it is no fault of this key's
             self._fleet.moved_on(trial.station, self._request.session, trial.fingerprint)
         if step.kind == "rotate":
-            return trial.station, self._usable(trial.station)[0]
-        return self._next_provider(trial.station)
+            return trial.station, (self._usable(trial.station) or free[_spot(trial.station)])[0]
+        return self._next_provider(trial.station, free)
 
-    def _next_provider(self, left: Station) -> Candidate:
+    def _next_provider(self, left: Station, free: Free) -> Candidate:
         """Those that this call has not asked yet come first, in order."""
-        others = [station for station in self._stations if station is not left and self._usable(station)]
+        others = self._others(left, free)
         fresh = [station for station in others if _spot(station) not in self._tried]
         station = (fresh or others)[0]
-        return station, self._usable(station)[0]
+        return station, free[_spot(station)][0]
+
+    def _others(self, left: Station, free: Free) -> list[Station]:
+        return [station for station in self._stations if station is not left and free[_spot(station)]]
 
     async def _first(self) -> Candidate:
         """Where to begin: the first that is free, but not where the last answer to this session broke off; else wait for

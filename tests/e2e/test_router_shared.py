@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lyma_server.router.chat import Completed
 from lyma_server.router.database import Database
 from lyma_server.router.providers.base import Key
 from lyma_server.router.router import Router
@@ -18,12 +19,13 @@ from lyma_server.router.state import State
 from lyma_server.secret import Secret
 from tests.lyma import environment, run_lyma
 from tests.protocol.minimal_client import Client
-from tests.routing import ask, make_keys, make_provider, make_settings
+from tests.routing import ask, make_keys, make_provider, make_request, make_settings
 from tests.stub_provider import StubProvider, fail, html, refusing_url, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lyma_server.protocol.events import Attempt
     from tests.stub_provider import Reply, Request
 
 DAY_S = 86_400
@@ -68,6 +70,29 @@ async def test_a_key_cooled_by_one_process_is_skipped_by_another_that_runs() -> 
     assert (before.keys, other.stdout, after.keys) == (["1"], "ok\n", ["2"])
     assert standing == "cooling"
     assert [request.key[-1] for request in stub.requests] == ["1", "1", "2", "2"]
+
+
+@pytest.mark.parametrize(("keys", "cooled"), [(2, "one"), (1, "two")], ids=["the next key", "the next provider"])
+async def test_who_was_decided_on_is_asked_though_another_process_cools_it_meanwhile(
+    tmp_path: Path, keys: int, cooled: str
+) -> None:
+    """Two servers that meet the same trouble at the same moment: between the decision and its step nobody was left."""
+    with StubProvider([fail(500), say("ok")]) as first, StubProvider([say("ok")]) as second:
+        stations = (make_provider(first, keys=make_keys(keys)), make_provider(second, name="two"))
+        router = Router(stations, make_settings(), State(Database(tmp_path / "state.db")))
+        other = State(Database(tmp_path / "state.db"))
+        steps: list[tuple[str, str]] = []
+
+        def cool(attempt: Attempt) -> None:
+            steps.append((attempt.class_, attempt.next))
+            other.open_breaker(cooled, "m", 60, "server_error")
+            assert other.database.flush()
+
+        events = [event async for event in router.stream(make_request(), cool)]
+        await router.close()
+        other.database.close()
+    assert isinstance(events[-1], Completed)
+    assert steps == [("server_error", "rotate" if keys == 2 else "fallback"), ("ok", "done")]
 
 
 @pytest.mark.parametrize("jump", [DAY_S, -DAY_S, 10 * DAY_S, -10 * DAY_S])
