@@ -14,6 +14,7 @@ from typing import Final
 
 from lyma_server.agent.bounds import user_homes
 from lyma_server.executor.git_settings import LARGEST, runs_program, settings
+from lyma_server.isolation.regular import read_regular
 
 TIMEOUT_S: Final = 1.0
 """A status that takes longer is left out: nobody waits for it."""
@@ -59,9 +60,9 @@ def _git_folders(root: Path) -> tuple[Path, ...]:
 
 def _of_worktree(file: Path) -> tuple[Path, ...]:
     try:
-        own = file.parent / file.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        own = file.parent / _text(file).removeprefix("gitdir:").strip()
         common = own / "commondir"
-        shared = (own / common.read_text(encoding="utf-8").strip(),) if common.is_file() else ()
+        shared = (own / _text(common).strip(),) if common.is_file() else ()
     except (OSError, ValueError):
         return ()
     return (own, *shared)
@@ -70,7 +71,7 @@ def _of_worktree(file: Path) -> tuple[Path, ...]:
 def _runs_programs(folders: tuple[Path, ...]) -> bool:
     for path in (folder / name for folder in folders for name in ("config", "config.worktree")):
         try:
-            text = path.read_bytes()[:LARGEST].decode(errors="replace")
+            text = read_regular(path, LARGEST).decode(errors="replace")
         except FileNotFoundError:
             continue
         except OSError:
@@ -118,7 +119,12 @@ def _joined(fields: list[str]) -> list[str]:
 def _branch(git: Path) -> str:
     """The branch as HEAD names it; a commit by its first digits."""
     try:
-        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        head = _text(git / "HEAD").strip()
     except (OSError, ValueError):
         return ""
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else f"at {head[:12]}"
+
+
+def _text(path: Path) -> str:
+    """What one of git's small files says. Raises OSError, ValueError."""
+    return read_regular(path, LARGEST).decode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from lyma_server.isolation.regular import read_regular
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -25,7 +27,7 @@ def program_settings(workspace: Path) -> frozenset[str]:
     found = set()
     for file in ("config", "config.worktree"):
         try:
-            text = (workspace / ".git" / file).read_bytes()[:LARGEST].decode(errors="replace")
+            text = read_regular(workspace / ".git" / file, LARGEST).decode(errors="replace")
         except OSError:
             continue
         found |= {f"{key} = {value}" for key, value in settings(text) if runs_program(key, value)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lyma_server.isolation import unix_sockets
 from lyma_server.isolation.confinement import PRIVATE, Surroundings, contains, is_private, outermost
+from lyma_server.isolation.regular import read_regular
 from lyma_server.isolation.unix_sockets import Reach
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ CACHES: Final = {
 
 RUN_FILES: Final = ("/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/resolv.conf")
 RESOLVER: Final = Path("/etc/resolv.conf")
+PATH_MAX: Final = 4096
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
@@ -76,13 +78,18 @@ def shared_git_folder(workspace: Path) -> Path | None:
     """
     marker = workspace / ".git"
     try:
-        folder = (workspace / marker.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
-        points_back = (folder / "gitdir").read_text(encoding="utf-8").strip()
-        common = (folder / (folder / "commondir").read_text(encoding="utf-8").strip()).resolve()
+        folder = (workspace / _text(marker).removeprefix("gitdir:").strip()).resolve()
+        points_back = _text(folder / "gitdir").strip()
+        common = (folder / _text(folder / "commondir").strip()).resolve()
     except (OSError, ValueError):
         return None
     belongs = Path(points_back) == marker and contains(common / "worktrees", folder)
     return common if belongs and (common / "HEAD").is_file() else None
+
+
+def _text(path: Path) -> str:
+    """What one of git's small files says. Raises OSError, ValueError."""
+    return read_regular(path, PATH_MAX).decode()
 
 
 def hook_folders(workspace: Path, shared_git: Path | None) -> list[Path]:

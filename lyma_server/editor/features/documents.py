@@ -104,12 +104,13 @@ def _is_on_disk(path: str, text: str) -> bool:
     """Whether the file holds `text`, line ends and a byte order mark aside: editors show neither as they are."""
     from lyma_server.agent.encoding import decoded
     from lyma_server.agent.lines import same_lines
+    from lyma_server.isolation.regular import read_regular
 
     try:
         file = Path(path)
         if file.stat().st_size > _COMPARED_LIMIT:
             return True
-        found = decoded(file.read_bytes())
+        found = decoded(read_regular(file, _COMPARED_LIMIT))
     except OSError:
         return False
     return found is not None and same_lines(found[0], text.removeprefix(_MARK))
