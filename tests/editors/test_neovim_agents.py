@@ -133,6 +133,15 @@ def test_an_agent_is_approved_and_run_by_name(desk: Desk) -> None:
     desk.nvim.wait_for(lambda: any(desk.hash in line for line in desk.nvim.lines()))
 
 
+def test_running_one_by_name_that_waits_asks_first(desk: Desk) -> None:
+    desk.compile()
+    desk.nvim.press(":LymaRun tidy count them<CR>")
+    assert desk.hash in desk.asked()
+    desk.choose(APPROVE)
+    desk.nvim.wait_for_text("three files")
+    assert desk.approved() == [desk.hash]
+
+
 def test_mistakes_are_listed_where_they_are(desk: Desk) -> None:
     desk.project.write(budget__max_turns=-1)
     desk.nvim.press(":LymaCompile tidy<CR>")

@@ -24,6 +24,14 @@ return vim.tbl_map(function(window)
 end, vim.api.nvim_list_wins())
 """
 
+HIDDEN_MARKS = """
+for _, window in ipairs(vim.api.nvim_list_wins()) do
+  if vim.b[vim.api.nvim_win_get_buf(window)].lyma_transcript then
+    return { vim.wo[window].conceallevel, vim.wo[window].concealcursor }
+  end
+end
+"""
+
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Neovim]]:
@@ -100,6 +108,7 @@ def test_a_new_session_has_a_transcript_of_its_own(start) -> None:
     nvim.press(":LymaAsk! second<CR>")
     nvim.wait_for(lambda: nvim.transcript().count("done ·") == 2)
     assert sum(row[0] for row in nvim.lua(CURSORS)) == 1
+    assert nvim.lua(HIDDEN_MARKS) == [2, "nc"], "a window that shows another transcript lost what it is to look like"
     assert "first" not in str(nvim.stub.requests[-1].body["messages"])
 
 

@@ -54,15 +54,15 @@ function M.compile(place)
 end
 
 ---@param named string a hash or a name
----@param approval lyma.Standing how the one of that name stands
+---@param approval lyma.Standing of those with that name, one that stands so comes first
 ---@param go_on fun(hash: string, client: vim.lsp.Client)
 local function resolve(named, approval, go_on)
   request(methods.subagent, { action = "list" }, function(result, client)
-    local hash = named
+    local found
     for _, agent in ipairs(result.agents) do
-      if agent.name == named and agent.approval == approval then hash = agent.hash end
+      if agent.name == named and (not found or agent.approval == approval) then found = agent.hash end
     end
-    go_on(hash, client)
+    go_on(found or named, client)
   end)
 end
 
