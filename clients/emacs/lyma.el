@@ -41,6 +41,7 @@
 In a mode that has a server already, eglot keeps that one."
   :type '(repeat symbol))
 
+(defvar lyma--source nil "The buffer that was asked from last; the transcript asks on through it.")
 (defvar lyma--session nil "The session that the next ask goes on with.")
 (defvar lyma--running nil "What is under way: conses of a token and a function that stops it.")
 (defvar lyma--items (make-hash-table :test 'equal) "Start and end of each item in the transcript.")
@@ -90,6 +91,7 @@ With REPLACE, it takes the place of all that ITEM shows."
   "Words for ITEM when it is complete; nil where there is nothing to show."
   (pcase (lyma--get item :kind)
     ("tool_call" (format "▸ %s" (lyma--get item :name)))
+    ("tool_result" (and (eq (lyma--get item :isError) t) (format "✗ %s" (lyma--get item :text))))
     ("edit" (format "▸ %s %s\n\n%s" (if (eq (lyma--get item :applied) t) "edited" "not edited")
                     (lyma--get item :path) (lyma--get item :diff)))
     ("command_output" (format "$ %s\n%s" (lyma--get item :command) (lyma--get item :text)))
@@ -150,8 +152,16 @@ With REPLACE, it takes the place of all that ITEM shows."
 (defun lyma--workspace ()
   "The workspace of lsp-mode in this buffer that is Lyma's."
   (and (featurep 'lsp-mode)
-       (cl-find 'lyma (lsp-workspaces)
+       (cl-find 'lyma-server (lsp-workspaces)
                 :key (lambda (each) (lsp--client-server-id (lsp--workspace-client each))))))
+
+(defun lyma--place ()
+  "The buffer to ask from: this one, or in the transcript the one asked from last."
+  (let ((place (if (and (equal (buffer-name) "*lyma*") (buffer-live-p lyma--source)) lyma--source (current-buffer))))
+    (with-current-buffer place
+      (unless (or (lyma--eglot) (lyma--workspace))
+        (user-error "Lyma is not running for this buffer; start it with M-x eglot or M-x lsp")))
+    (setq lyma--source place)))
 
 (defun lyma--request (method params on-result)
   "Send METHOD with PARAMS, and hand its result to ON-RESULT; an error is shown.
@@ -163,7 +173,7 @@ Return a function that sends a notification to the same server."
           (jsonrpc-async-request server (intern (concat ":" method)) params :timeout nil
                                  :success-fn on-result :error-fn fail)
           (lambda (name with) (jsonrpc-notify server (intern (concat ":" name)) with)))
-      (let ((lsp--cur-workspace (or (lyma--workspace) (user-error "Lyma is not running here; try M-x eglot or M-x lsp"))))
+      (let ((lsp--cur-workspace (lyma--workspace)))
         (lsp-request-async method params on-result :error-handler fail :mode 'detached)
         (let ((workspace lsp--cur-workspace))
           (lambda (name with) (let ((lsp--cur-workspace workspace)) (lsp-notify name with))))))))
@@ -184,23 +194,24 @@ Return a function that sends a notification to the same server."
 
 ;;;###autoload
 (defun lyma-ask (prompt &optional new)
-  "Ask PROMPT; the answer streams into the buffer *lyma*.
+  "Ask PROMPT; the answer streams into the buffer *lyma*, which asks on as well.
 With a prefix argument, or NEW, a new session begins."
-  (interactive "sAsk Lyma: \nP")
-  (let* ((token (format "lyma-%s-%s" (emacs-pid) (float-time)))
-         (session (and (not new) lyma--session))
-         (context (lyma--context))
-         (done (lambda (result)
-                 (setq lyma--running (assoc-delete-all token lyma--running))
-                 (when result (lyma--insert (format "(%s)" (lyma--get result :stopReason)))))))
-    (clrhash lyma--items)
-    (lyma--insert (concat "## " prompt))
-    (let ((notify (lyma--request "lyma/ask" `(:prompt ,prompt :workDoneToken ,token
-                                              ,@(and session (list :session session))
-                                              ,@(and context (list :context context)))
-                                 done)))
-      (push (cons token (lambda () (funcall notify "window/workDoneProgress/cancel" `(:token ,token)))) lyma--running))
-    (display-buffer (lyma--transcript))))
+  (interactive (progn (lyma--place) (list (read-string "Ask Lyma: ") current-prefix-arg)))
+  (with-current-buffer (lyma--place)
+    (let* ((token (format "lyma-%s-%s" (emacs-pid) (float-time)))
+           (session (and (not new) lyma--session))
+           (context (lyma--context))
+           (done (lambda (result)
+                   (setq lyma--running (assoc-delete-all token lyma--running))
+                   (when result (lyma--insert (format "(%s)" (lyma--get result :stopReason)))))))
+      (unless lyma--running (clrhash lyma--items))
+      (lyma--insert (concat "## " prompt))
+      (let ((notify (lyma--request "lyma/ask" `(:prompt ,prompt :workDoneToken ,token
+                                                ,@(and session (list :session session))
+                                                ,@(and context (list :context context)))
+                                   done)))
+        (push (cons token (lambda () (funcall notify "window/workDoneProgress/cancel" `(:token ,token)))) lyma--running))
+      (display-buffer (lyma--transcript)))))
 
 ;;;###autoload
 (defun lyma-stop ()
@@ -212,8 +223,9 @@ With a prefix argument, or NEW, a new session begins."
 (defun lyma-approve (hash)
   "Look at the compiled agent with HASH and decide whether it may run."
   (interactive "sHash: ")
-  (lyma--request "lyma/approve" `(:action "approve" :hash ,hash)
-                 (lambda (result) (message "Lyma: %s" (or (lyma--get result :state) "unanswered")))))
+  (with-current-buffer (lyma--place)
+    (lyma--request "lyma/approve" `(:action "approve" :hash ,hash)
+                   (lambda (result) (message "Lyma: %s" (or (lyma--get result :state) "unanswered"))))))
 
 ;;; The two clients
 
@@ -237,7 +249,7 @@ With a prefix argument, or NEW, a new session begins."
      (make-lsp-client
       :new-connection (lsp-stdio-connection (lambda () lyma-command))
       :activation-fn (lambda (&rest _) t)
-      :server-id 'lyma :add-on? t :priority -1
+      :server-id 'lyma-server :add-on? t :priority -1
       :initialization-options #'lyma--options
       :notification-handlers (lsp-ht ("lyma/event" (lambda (_ event) (lyma--hear event))))
       :request-handlers (lsp-ht ("lyma/requestApproval" (lambda (_ request) (lyma--answer request))))))

@@ -44,6 +44,7 @@
   (lyma-ask "stream")
   (wait-until "the first words" (shows "Hello from"))
   (note 'running (length lyma--running))
+  (check-asking-on)
   (let ((begun (float-time)))
     (lyma-stop)
     (wait-until "the end" (shows "(cancelled)"))
@@ -58,6 +59,21 @@
   (undo-boundary) ; as the command loop does before each command
   (undo)
   (note 'undone (buffer-string)))
+
+(defun shown-before (text) (substring (shown) 0 (string-match (regexp-quote text) (shown))))
+
+(defun check-asking-on ()
+  "While an answer comes, the transcript asks as well; that is refused, and the answer goes on to be shown."
+  (with-current-buffer (lyma--transcript) (lyma-ask "too early"))
+  (wait-until "the refusal" (shows "is at work"))
+  (let ((before (length (shown-before "## too early"))))
+    (wait-until "more words" (lambda () (> (length (shown-before "## too early")) before))))
+  (note 'still_running (length lyma--running))
+  (let ((before (shown)))
+    (with-temp-buffer
+      (note 'elsewhere (condition-case problem (call-interactively #'lyma-ask) (error (error-message-string problem)))))
+    (note 'heading_elsewhere (string-match-p "##" (shown) (length before))))
+  (note 'mode (buffer-local-value 'major-mode (lyma--transcript))))
 
 (defun check-approving ()
   (let (titles)

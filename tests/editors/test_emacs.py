@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 
 def answer(request: Request) -> Reply:
     if "edit it" not in last_words(request):
-        return Reply(text=("Hello", " from", " the stub"), end="hang")
+        return Reply(text=("Hello", " from", " the stub", *(f" {word}" for word in range(900))), pause_s=0.02)
     if request.body["messages"][-1]["role"] == "tool":
         return say("all is edited")
     return call_tool("edit_file", {"path": "a b.py", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
@@ -55,6 +55,10 @@ def test_it_asks_streams_stops_and_edits(tmp_path: Path, client: str) -> None:
         found = run(tmp_path, client, settings(stub, tmp_path / "home"))
         sent = str(stub.requests[0].body["messages"])
     assert found["running"] == 1
+    assert found["still_running"] == 1
+    assert "M-x eglot" in found["elsewhere"]
+    assert found["heading_elsewhere"] is None
+    assert found["mode"] in {"markdown-mode", "text-mode"}, "the transcript is another's buffer"
     assert found["idle"] == 0
     assert found["stopped_s"] < 2
     assert "<selection" in sent
