@@ -28,7 +28,7 @@ from tests.raw_client import ROOT
 from tests.stub_provider import Reply, Request, StubProvider, call_tool, fail, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 COLUMNS, LINES = 120, 36
 CELL_W, CELL_H = 8.43, 18
@@ -105,21 +105,35 @@ def svg(screen: pyte.Screen, title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">',
         f"<title>{escape(title)}</title>",
         f'<rect width="100%" height="100%" rx="8" fill="#{BACKGROUND}"/>',
-        '<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="14" xml:space="preserve">',
+        '<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="14">',
     ]
     for row in range(LINES):
         cells = [(column, screen.buffer[row][column]) for column in range(COLUMNS)]
         for (front, back, bold, italic), run in groupby(cells, key=lambda each: style(each[1])):
-            found = list(run)
-            text = "".join(cell.data for _, cell in found)
-            left, top, wide = 12 + found[0][0] * CELL_W, 12 + row * CELL_H, len(found) * CELL_W
+            found = [(column, cell.data) for column, cell in run]
             if back != BACKGROUND:
-                parts.append(f'<rect x="{left:.1f}" y="{top}" width="{wide:.1f}" height="{CELL_H}" fill="#{back}"/>')
-            if text.strip():
-                looks = (' font-weight="bold"' if bold else "") + (' font-style="italic"' if italic else "")
-                place = f'x="{left:.1f}" y="{top + 13}" textLength="{wide:.1f}" lengthAdjust="spacingAndGlyphs"'
-                parts.append(f'<text {place} fill="#{front}"{looks}>{escape(text)}</text>')
+                parts.append(f'<rect {place(found)} y="{12 + row * CELL_H}" height="{CELL_H}" fill="#{back}"/>')
+            looks = f'fill="#{front}"' + ' font-weight="bold"' * bold + ' font-style="italic"' * italic
+            for words in phrases(found):
+                text = escape("".join(data for _, data in words))
+                parts.append(f'<text {place(words, "textLength")} y="{25 + row * CELL_H}" {looks}>{text}</text>')
     return "\n".join([*parts, "</g>", "</svg>", ""])
+
+
+def place(found: list[tuple[int, str]], width: str = "width") -> str:
+    """Where neighbouring cells are, as attributes."""
+    return f'x="{12 + found[0][0] * CELL_W:.1f}" {width}="{len(found) * CELL_W:.1f}"'
+
+
+def phrases(found: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """The words, each in its place but for single spaces: a browser makes one of several and leaves out those at an end."""
+    words: list[tuple[int, str]] = []
+    for column, data in [*found, (0, " "), (0, " ")]:
+        if data == " " and words and words[-1][1] == " ":
+            yield words[:-1]
+            words = []
+        elif data != " " or words:
+            words.append((column, data))
 
 
 def picture(title: str, answer: Callable[[Request], Reply], act: Callable[[Screen, Path], None]) -> str:

@@ -11,10 +11,20 @@ from tests.editors.pictures import PICTURES
 from tests.raw_client import ROOT
 
 
+def texts(svg: str) -> list[str]:
+    return [each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
 def words(svg: str) -> str:
     """What is written in a picture."""
-    texts = [each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
-    return re.sub(r"\s+", " ", " ".join(texts))
+    return re.sub(r"\s+", " ", " ".join(texts(svg)))
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_text_hangs_on_spaces_that_a_browser_leaves_out(name: str) -> None:
+    kept = texts((ROOT / "docs" / "pictures" / f"{name}.svg").read_text())
+    assert len(kept) > 30
+    assert [text for text in kept if text != text.strip() or "  " in text] == []
 
 
 @pytest.mark.full
