@@ -86,12 +86,15 @@ live-tasks: $(VENV)/.runtime  ## let your provider solve the twenty tasks, for s
 protocol: $(VENV)/.development  ## write protocol.md's tables from the wire types
 	$(BIN)/python -m lyma_server.protocol.render
 
+# Extras are kept: for one that is not named an older pip takes the newest version, of which there is no hash.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras
+
 lock:  ## renew the lock files (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded pyproject.toml -o requirements/runtime.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --group lint pyproject.toml -o requirements/development.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra embedded --group test --resolution lowest-direct pyproject.toml -o requirements/floors.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group bench -o requirements/bench.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group package -o requirements/package.txt
+	$(LOCK) --extra embedded pyproject.toml -o requirements/runtime.txt
+	$(LOCK) --extra embedded --group test --group lint pyproject.toml -o requirements/development.txt
+	$(LOCK) --extra embedded --group test --resolution lowest-direct pyproject.toml -o requirements/floors.txt
+	$(LOCK) --group bench -o requirements/bench.txt
+	$(LOCK) --group package -o requirements/package.txt
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(PACKAGE_VENV) $(FLOORS_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
