@@ -17,7 +17,9 @@ NEEDED = [Requirement(line) for line in (*PROJECT["dependencies"], *PROJECT["opt
 
 def pins(name: str) -> dict[str, Version]:
     """Of a lock file: each package with its version."""
-    found = re.findall(r"^([\w.-]+)(?:\[\w+\])?==([^ ]+)", (ROOT / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.findall(
+        r"^([\w.-]+)(?:\[\w+\])?==([^ ]+)", (ROOT / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE
+    )
     return {package.replace("_", "-"): Version(version) for package, version in found}
 
 
