@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from attrs import evolve, frozen
 
+from lyma_server.agent.aftermath import told_after
 from lyma_server.agent.approvals import Desk, admit
 from lyma_server.agent.bounds import writable_file
 from lyma_server.agent.encoding import decoded, encoded
@@ -139,12 +140,13 @@ async def _make_changes(
             left.append(Left(change.path, problem.message))
     refusal = await _refusal(wanted.applying, [edit for _, edit in edits], box)
     settings = evolve(box.settings, confirm="never") if wanted.applying in {"ask", "yes"} else box.settings
-    for change, edit in edits:
-        reason = refusal or await _make(edit, evolve(box, settings=settings))
-        if reason is None:
-            made.append(change.path)
-        else:
-            left.append(Left(change.path, reason))
+    async with told_after("The agent's changes", box):
+        for change, edit in edits:
+            reason = refusal or await _make(edit, evolve(box, settings=settings))
+            if reason is None:
+                made.append(change.path)
+            else:
+                left.append(Left(change.path, reason))
     return tuple(made), tuple(left)
 
 

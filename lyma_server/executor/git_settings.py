@@ -22,12 +22,12 @@ RUNS_PROGRAM: Final = re.compile(
 LARGEST: Final = 1 << 20
 
 
-def program_settings(workspace: Path) -> frozenset[str]:
-    """The settings of the repository in `workspace` that make git run something, each as `key = value`."""
+def program_settings(git: Path) -> frozenset[str]:
+    """The settings of the repository whose folder is `git` that make git run something, each as `key = value`."""
     found = set()
     for file in ("config", "config.worktree"):
         try:
-            text = read_regular(workspace / ".git" / file, LARGEST).decode(errors="replace")
+            text = read_regular(git / file, LARGEST).decode(errors="replace")
         except OSError:
             continue
         found |= {f"{key} = {value}" for key, value in settings(text) if runs_program(key, value)}

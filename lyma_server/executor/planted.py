@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from lyma_server.executor.git_settings import program_settings
+from lyma_server.executor.repositories import repositories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,32 +20,34 @@ EDITOR_FILES: Final = (
 """Files that editors, and what starts with a shell or a debugger, take programs from."""
 
 MOST_HOOKS: Final = 100
+GIT_RUNS: Final = "made git run a program from now on"
 
 
-def planted(workspace: Path) -> frozenset[tuple[str, str]]:
-    """All that is there, each as a sentence about the command that made it, with the state that it is in."""
-    settings = (
-        (f"The command made git run a program from now on: {setting} (in .git/config).", "")
-        for setting in program_settings(workspace)
-    )
-    return frozenset((*settings, *_hooks(workspace), *_editor_files(workspace)))
+def planted(workspace: Path, who: str = "The command") -> frozenset[tuple[str, str]]:
+    """All that is there, each as a sentence about `who` made it, with the state that it is in."""
+    left = list(_editor_files(workspace))
+    for git in repositories(workspace):
+        name = os.path.relpath(git, workspace)
+        left += ((f"{GIT_RUNS}: {setting} (in {name}/config).", "") for setting in program_settings(git))
+        left += _hooks(git, name)
+    return frozenset((f"{who} {sentence}", state) for sentence, state in left)
 
 
-def _hooks(workspace: Path) -> Iterator[tuple[str, str]]:
+def _hooks(git: Path, shown: str) -> Iterator[tuple[str, str]]:
     try:
-        names = sorted(os.listdir(workspace / ".git" / "hooks"))  # noqa: PTH208 - names, of which few are looked at
+        names = sorted(os.listdir(git / "hooks"))  # noqa: PTH208 - names, of which few are looked at
     except OSError:
         return
     for name in [each for each in names if not each.endswith(".sample")][:MOST_HOOKS]:
-        if state := _state(workspace / ".git" / "hooks" / name):
-            yield f"The command made git run a program from now on: the hook {name} (in .git/hooks).", state
+        if state := _state(git / "hooks" / name):
+            yield f"{GIT_RUNS}: the hook {name} (in {shown}/hooks).", state
 
 
 def _editor_files(workspace: Path) -> Iterator[tuple[str, str]]:
     for name in EDITOR_FILES:
         if state := _state(workspace / name):
             yield (
-                f"The command wrote {name}, from which your editor or shell may run programs; read it before you go on.",
+                f"wrote {name}, from which your editor or shell may run programs; read it before you go on.",
                 state,
             )
 

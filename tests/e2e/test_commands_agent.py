@@ -213,10 +213,13 @@ async def test_sessions_do_not_share_their_commands(desk):
     assert ask.told[1] == (False, "No command runs in the background.")
 
 
+NESTED = "git init -q sub && git -C sub config alias.x '!touch y'"
+
+
 async def test_a_program_that_git_would_run_later_is_reported(desk, home):
-    ask = desk(
-        call("run_command", command="git init -q . && git config alias.x '!touch y' && git config pull.rebase true")
-    )
-    await ask.ask()
-    told = [body.text for body in ask.ears.bodies if isinstance(body, Notice)]
-    assert told == ["The command made git run a program from now on: alias.x = !touch y (in .git/config)."]
+    for command in ("git init -q . && git config alias.x '!touch y' && git config pull.rebase true", NESTED):
+        ask = desk(call("run_command", command=command))
+        await ask.ask()
+        told = [body.text for body in ask.ears.bodies if isinstance(body, Notice)]
+        where = "sub/.git/config" if command == NESTED else ".git/config"
+        assert told == [f"The command made git run a program from now on: alias.x = !touch y (in {where})."]

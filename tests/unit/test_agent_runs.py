@@ -16,7 +16,7 @@ from lyma_server.errors import ApprovalDenied, ApprovalUnavailable
 from lyma_server.factory.approval import Answer, Subject
 from lyma_server.factory.external import External
 from lyma_server.factory.outcome import Room, RunError
-from lyma_server.protocol.events import ApprovalRequested, ApprovalResolved, TurnCompleted, Usage, UsageReported
+from lyma_server.protocol.events import ApprovalRequested, ApprovalResolved, Notice, TurnCompleted, Usage, UsageReported
 from lyma_server.protocol.items import EditItem, RunItem
 from lyma_server.protocol.messages import AskBudget
 from tests.agents import document, plain_bundle, text_of
@@ -407,3 +407,23 @@ async def test_an_external_factory_works_on_the_budget_of_the_ask_too(tmp_path):
     assert [request.room for request in desk.runs.requests] == [Room(tokens=999 - 15)]
     assert (result.usage.input_tokens, result.usage.output_tokens) == (2 * 10 + 100, 2 * 5 + 20)
     assert external.room == Room()
+
+
+async def test_a_repository_among_the_changes_is_told(tmp_path):
+    """Its files have ordinary names, so they may be written; with all of them git takes the folder for a repository."""
+    desk = desk_for(tmp_path)
+    desk.approve(desk.bundle.hash)
+    files = {
+        "HEAD": b"ref: refs/heads/main\n",
+        "config": b"[core]\n\tfsmonitor = ./x\n",
+        "objects/x": b"",
+        "refs/x": b"",
+    }
+    desk.runs.changes = tuple(change(f"data/{name}", None, content or b"x") for name, content in files.items())
+    desk.runs.changes += (change("sub/.git/config", None, files["config"]),)
+    await desk.ask()
+    told = [body.text for body in desk.ears.bodies if isinstance(body, Notice)]
+    sentence = "The agent's changes made git run a program from now on: core.fsmonitor = ./x (in data/config)."
+    assert [each for each in told if "git" in each] == [sentence]
+    assert (desk.root / "data/config").exists()
+    assert not (desk.root / "sub").exists()

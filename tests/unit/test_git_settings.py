@@ -27,10 +27,10 @@ def repository(tmp_path):
 
 @pytest.mark.parametrize(("setting", "runs"), [*((each, True) for each in RUNS), *((each, False) for each in DOES_NOT)])
 def test_what_git_writes_is_recognised(repository, setting, runs):
-    before = program_settings(repository)
+    before = program_settings(repository / ".git")
     key, _, value = setting.partition("=")
     subprocess.run(["git", "-C", repository, "config", key, value], check=True)
-    assert bool(program_settings(repository) - before) is runs
+    assert bool(program_settings(repository / ".git") - before) is runs
 
 
 def test_the_file_is_read_as_git_reads_it(repository):

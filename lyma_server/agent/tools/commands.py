@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lyma_server.agent.aftermath import told_after
 from lyma_server.agent.ports import Question
 from lyma_server.agent.tools.base import Tool, arguments, count, text
 from lyma_server.errors import CommandTimeout, MaskUnavailable, ToolError
@@ -44,17 +45,16 @@ async def run_command(given: dict[str, Json], box: Toolbox) -> str:
     shown = _Shown(box, command)
     background = bool(given.get("background"))
     run: Command | None = None
-    before = _planted(box)
-    try:
-        run = await commands.start(command, folder=folder, on_text=shown.grow, background=background)
-        await (_listen(run) if background else commands.finish(run, given.get("timeout_s")))
-    except MaskUnavailable as missing:
-        box.emit(Notice(text=missing.message, level="warning"))
-        raise
-    finally:
-        shown.complete(run)
-        _tell_notices(commands, box)
-        _tell_planted(before, box)
+    async with told_after("The command", box):
+        try:
+            run = await commands.start(command, folder=folder, on_text=shown.grow, background=background)
+            await (_listen(run) if background else commands.finish(run, given.get("timeout_s")))
+        except MaskUnavailable as missing:
+            box.emit(Notice(text=missing.message, level="warning"))
+            raise
+        finally:
+            shown.complete(run)
+            _tell_notices(commands, box)
     if run.timed_out:
         raise CommandTimeout(f"The command ran too long and was ended with all that it started.\n{_said(run)}")
     return _report(run)
@@ -145,18 +145,6 @@ class _Shown:
 def _tell_notices(commands: Commands, box: Toolbox) -> None:
     while commands.notices:
         box.emit(Notice(text=commands.notices.pop(0), level="warning"))
-
-
-def _planted(box: Toolbox) -> frozenset[tuple[str, str]]:
-    from lyma_server.executor.planted import planted
-
-    return planted(box.bounds.root)
-
-
-def _tell_planted(before: frozenset[tuple[str, str]], box: Toolbox) -> None:
-    """The person's own git or editor would run it later, outside of every bound."""
-    for sentence in sorted({sentence for sentence, _ in _planted(box) - before}):
-        box.emit(Notice(text=sentence, level="warning"))
 
 
 def _report(run: Command) -> str:
