@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import queue
 import stat
@@ -51,6 +52,8 @@ _BUSY = {5, 6}
 _WRITER_WAITS_S = 5.0
 _WRITER_TRIES = 12
 _READER_RESTS_S = 1.0
+_READER_WAITS_S = 0.05
+"""For another process that opens the file just now; it takes a few milliseconds."""
 
 
 class Database:
@@ -143,7 +146,7 @@ class Database:
         except (sqlite3.Error, OSError) as error:
             _close(self._reader)
             self._reader = None
-            if not self._meet(self._path, error):
+            if isinstance(error, BlockingIOError) or not self._meet(self._path, error, _READER_WAITS_S):
                 self._reader_rests_until = time.monotonic() + _READER_RESTS_S
         return None
 
@@ -192,19 +195,23 @@ class Database:
 
     # Trouble
 
-    def _meet(self, path: Path, error: Exception) -> bool:
-        """Set a damaged file aside. Whether it is worth trying again: not where the disk cannot be used."""
+    def _meet(self, path: Path, error: Exception, patience_s: float = math.inf) -> bool:
+        """Set a damaged file aside. Whether it is worth trying again: not where the disk cannot be used, or others have
+        held the right to open it for so long.
+        """
         code = _code(error)
         if code in _BUSY:
             return True
         try:
             if code in _DAMAGED:
-                if (aside := _set_aside(path)) is not None:
+                if (aside := _set_aside(path, patience_s)) is not None:
                     self._notice(
                         "damaged",
                         f"The state file {path} was damaged; it is kept as {aside.name}, and a new one begins.",
                     )
                 return True
+        except BlockingIOError:
+            return False
         except OSError as failure:
             error = failure
         self._notice(
@@ -230,10 +237,12 @@ def _reopen(path: Path, connection: _Opened | None, wait_s: float = _WRITER_WAIT
 
 
 def _connect(path: Path, wait_s: float) -> sqlite3.Connection:
-    """Open for this user only, in WAL mode, with the tables there. One process at a time."""
+    """Open for this user only, in WAL mode, with the tables there. One process at a time; who has no time to wait (`wait_s`
+    0) does not wait for the others either. Raises BlockingIOError then.
+    """
     import sqlite3
 
-    with _opening(path):
+    with _opening(path, math.inf if wait_s else _READER_WAITS_S):
         _make_private(path)
         connection = sqlite3.connect(path, timeout=wait_s, isolation_level=None, check_same_thread=False)
         try:
@@ -262,9 +271,9 @@ def _make_private(path: Path) -> None:
         path.chmod(0o600)
 
 
-def _set_aside(path: Path) -> Path | None:
+def _set_aside(path: Path, patience_s: float) -> Path | None:
     """Rename a damaged file and its side files; None where another process has already done so."""
-    with _opening(path):
+    with _opening(path, patience_s):
         if not _is_damaged(path):
             return None
         aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
@@ -290,14 +299,27 @@ def _is_damaged(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _opening(path: Path) -> Iterator[None]:
-    """Hold the right to open or set aside `path`, among all processes."""
+def _opening(path: Path, patience_s: float) -> Iterator[None]:
+    """Hold the right to open or set aside `path`, among all processes. Raises BlockingIOError after `patience_s`."""
     lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _lock(lock, patience_s)
         yield
     finally:
         os.close(lock)
+
+
+def _lock(descriptor: int, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if patience_s == math.inf else fcntl.LOCK_NB))
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.001)
+        else:
+            return
 
 
 def _commit_all(connection: sqlite3.Connection, batch: list[_Write]) -> None:

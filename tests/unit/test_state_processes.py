@@ -1,11 +1,13 @@
 """The state file between processes: nothing corrupt, nothing lost, whoever is killed."""
 
+import fcntl
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -16,6 +18,7 @@ from lyma_server.router.database import Database
 from lyma_server.router.ledger import Ledger
 from lyma_server.router.standing import Deployment, RingKey, standing_of
 from lyma_server.router.state import State
+from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITER = ROOT / "tests" / "state_writer.py"
@@ -112,10 +115,12 @@ def test_a_key_cooled_by_one_process_is_skipped_by_another(tmp_path):
 
 HOLD_ONE = """
 import sys
+import threading
 from pathlib import Path
 from lyma_server.router.database import Database
 from lyma_server.router.standing import Mark
 from lyma_server.router.state import State
+from tests.processes import wait_for
 database = Database(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
@@ -160,6 +165,7 @@ from pathlib import Path
 from lyma_server.router.database import Database
 from lyma_server.router.standing import Mark
 from lyma_server.router.state import State
+from tests.processes import wait_for
 database = Database(Path(sys.argv[1]))
 state = State(database)
 state.hold(Mark("openai", "key:first", "gpt", 60, "rate_limit"))
@@ -195,3 +201,21 @@ def test_a_full_disk_leaves_one_notice_and_memory_carries_on(tmp_path):
     later = Database(path)
     assert {"key:first", "key:last"} <= {subject for _, subject, _ in State(later).snapshot().marks}
     later.close()
+
+
+def test_a_reader_does_not_wait_for_a_process_that_takes_long_to_open_the_file(tmp_path):
+    """It may be stopped, or its disk be slow; whoever reads is an event loop."""
+    path = tmp_path / "state.db"
+    database = Database(path)
+    with os.fdopen(os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        release = threading.Timer(5, lambda: fcntl.flock(lock, fcntl.LOCK_UN))
+        release.start()
+        start = time.monotonic()
+        assert database.version() is None
+        assert time.monotonic() - start < 2
+        release.cancel()
+        release.join()
+    assert database.take_notices() == []
+    wait_for(lambda: database.version() is not None)
+    database.close()
