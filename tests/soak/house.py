@@ -6,21 +6,25 @@ import os
 import resource
 import signal
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from tests.editors.real_server import COMMAND
 from tests.processes import family, wait_until_gone
 from tests.raw_client import RawClient
+from tests.soak.evidence import gather
+from tests.soak.witness import COMMAND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
+DOUBT_S = 20.0
+"""How long an answer may take before we look what the server is about."""
 PATIENCE_S = 60.0
-"""How long an answer may take on a machine that has much else to do."""
+"""How long it may take on a machine that has much else to do."""
+KEPT_EVENTS = 30
 GONE_S = 5.0
 
 Json = dict[str, Any]
@@ -35,6 +39,7 @@ class Inbox(list):
         self.shown: defaultdict[str, dict[str, list[Json]]] = defaultdict(dict)
         self.replayed: defaultdict[str, dict[str, list[Json]]] = defaultdict(dict)
         self.notices: Counter[str] = Counter()
+        self.latest: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=KEPT_EVENTS))
 
     def append(self, message: Json) -> None:
         if "method" not in message:
@@ -45,6 +50,8 @@ class Inbox(list):
     def _hear(self, event: Json) -> None:
         book = self.replayed if event.get("replay") else self.shown
         items = book[event["session"]].setdefault(event["turn"], [])
+        if not event.get("replay"):
+            self.latest[event["session"]].append(f"{time.monotonic():.1f} {str(event)[:200]}")
         if event["type"] == "item.completed":
             items.append(event["item"])
         elif event["type"] == "notice" and not event.get("replay"):
@@ -61,6 +68,7 @@ class Asked:
     at: float
     cancel_at: float | None = None
     then: Callable[[Json], None] = lambda _reply: None
+    evidence: str = attrs.field(default="", repr=False)
 
     @property
     def session(self) -> str | None:
@@ -69,10 +77,13 @@ class Asked:
 
 class House:
     """A server at work. `turns_in_doubt` are those during which nothing could be written, `checked` counts the items that
-    were compared.
+    were compared. `beside` are all servers, this one perhaps among them, none of which may be forgotten while one is waited
+    for; `provider` tells what the providers see.
     """
 
-    def __init__(self, variables: dict[str, str], root: Path) -> None:
+    def __init__(
+        self, variables: dict[str, str], root: Path, beside: Iterable[House], provider: Callable[[], str]
+    ) -> None:
         self.client = RawClient(COMMAND, read=False, env=variables)
         self.inbox = Inbox()
         self.client.messages = self.inbox
@@ -83,6 +94,9 @@ class House:
         self.turns_in_doubt: set[str] = set()
         self.checked = 0
         self.outcomes: Counter[str] = Counter()
+        self.ended = False
+        self._home = Path(variables["LYMA_HOME"])
+        self._beside, self._provider = beside, provider
         folders = [{"uri": root.as_uri(), "name": "root"}]
         self.call(
             "initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {}, "workspaceFolders": folders}
@@ -111,20 +125,39 @@ class House:
             if asked.cancel_at is not None and now > asked.cancel_at:
                 asked.cancel_at = None
                 self.client.notify("$/cancelRequest", {"id": asked.identity})
-            assert now - asked.at < PATIENCE_S, f"no reply to {asked}: {self.inbox.shown.get(asked.session or '')}"
+            if now - asked.at > DOUBT_S and not asked.evidence:
+                asked.evidence = self._evidence(asked)
+                print(f"{asked} waits since {DOUBT_S:g} s\n{asked.evidence}")
+            assert now - asked.at < PATIENCE_S, f"no reply to {asked}; after {DOUBT_S:g} s there was\n{asked.evidence}"
         assert self.client.process.poll() is None, f"the server ended: {bytes(self.client.errors)[-2000:]!r}"
+
+    def _tend_all(self) -> None:
+        """The others too: whatever is to be cancelled there is due now, and a reply that is late is late now."""
+        for each in {self, *self._beside}:
+            if not each.ended:
+                each.tend()
+
+    def _evidence(self, asked: Asked) -> str:
+        """What can be seen of why there is no reply, from the newest session where the request names none."""
+        session = asked.session or next(reversed(self.inbox.shown), None)
+        parts = {
+            **gather(self.client, self._home, session),
+            "events": "\n".join(self.inbox.latest.get(session or "", ())),
+            "providers": self._provider(),
+        }
+        return "\n".join(f"== {name}\n{text}" for name, text in parts.items())
 
     def settle(self) -> None:
         """Until nothing waits."""
         while self.waiting:
-            self.tend()
+            self._tend_all()
             self.pause(0.02)
 
     def call(self, method: str, params: Json) -> None:
         """Send a request and wait for its reply alone."""
         asked = self.ask(method, params)
         while asked.identity in self.waiting:
-            self.tend()
+            self._tend_all()
             self.pause(0.02)
 
     def pause(self, seconds: float) -> None:
@@ -190,12 +223,14 @@ class House:
         self.check_session(session)
         self.call("lyma/sessions", {"action": "delete", "session": session})
         self.sessions.remove(session)
-        self.inbox.shown.pop(session, None)
+        for book in (self.inbox.shown, self.inbox.latest):
+            book.pop(session, None)
 
     # Its ends
 
     def kill(self) -> None:
         """As a crash would. Nothing that it started lives on."""
+        self.ended = True
         ours = family(self.pid)
         os.kill(self.pid, signal.SIGKILL)
         assert wait_until_gone(ours) < GONE_S
@@ -211,6 +246,7 @@ class House:
         self.check_replies()
         ours = family(self.pid)
         self.call("shutdown", {})
+        self.ended = True
         self.client.notify("exit")
         assert self.client.wait(PATIENCE_S) == 0
         assert wait_until_gone(ours) < GONE_S

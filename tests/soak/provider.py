@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import defaultdict
+import time
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
 from tests.stub_provider import Reply, call_tool, cut, fail, hang, never_answer, say
@@ -51,6 +52,8 @@ class Plans:
         self._asked: defaultdict[int, int] = defaultdict(int)
         self._lock = threading.Lock()
         self.faults = 0
+        self.latest: deque[str] = deque(maxlen=60)
+        """What was answered last, and when."""
 
     def answer(self, request: Request) -> Reply:
         """The latest plan counts: those before it are the conversation's history."""
@@ -59,6 +62,7 @@ class Plans:
             at = self._asked[number]
             self._asked[number] += 1
         word = words[at] if at < len(words) else "say"
+        self.latest.append(f"{time.monotonic():.1f} plan {number}: {word}")
         if word in FAULTS:
             self.faults += 1
             return FAULTS[word]()

@@ -20,7 +20,7 @@ from lyma_server.isolation.canary import remove_stale
 from tests.agents import plain_bundle
 from tests.soak.house import House
 from tests.soak.measures import Holdings, holdings
-from tests.soak.provider import FAULTS, WORDS, Plans
+from tests.soak.provider import FAULTS, PLAN, WORDS, Plans
 from tests.stub_provider import StubProvider
 
 if TYPE_CHECKING:
@@ -218,8 +218,16 @@ class Soak:
         self.brittle.empty_disk()
 
     def _house(self) -> House:
-        self.houses.append(House(self._variables(), self.root))
+        self.houses.append(House(self._variables(), self.root, self.houses, self._at_providers))
         return self.houses[-1]
+
+    def _at_providers(self) -> str:
+        """The calls that are not over, and what was answered last."""
+        calls = [
+            call for stub in self.stubs for call in stub.requests if not (call.done.is_set() or call.closed.is_set())
+        ]
+        plans = [PLAN.findall(call.raw)[-1:] for call in calls]
+        return "\n".join((f"at {time.monotonic():.1f} under way: {plans}", *self.plans.latest))
 
     def _variables(self) -> dict[str, str]:
         variables = {
