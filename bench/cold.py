@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from bench.measure import Figure, Report, bound, figure
 from bench.startup import BARE_PYGLS, INITIALIZE
@@ -37,34 +37,39 @@ def report() -> Report:
 
 
 def _first_request(environ: Mapping[str, str], folder: Path) -> Figure:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        environ = {
-            **environ,
-            "LYMA_ORDER": "local",
-            "LYMA_PROVIDERS__LOCAL__BASE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}/v1",
-            "LYMA_PROVIDERS__LOCAL__MODEL": "bench",
-        }
-        ours = (sys.executable, "-m", "lyma_server", "ask", "hello")
-        theirs = (sys.executable, "-c", BARE_SDK)
-        pairs = [tuple(_until_asked(words, environ, folder, listener) for words in (ours, theirs)) for _ in range(RUNS)]
+    ours = (sys.executable, "-m", "lyma_server", "ask", "hello")
+    theirs = (sys.executable, "-c", BARE_SDK)
+    pairs = [(until_asked(ours, environ, folder), until_asked(theirs, environ, folder)) for _ in range(RUNS + 1)]
     return figure(
         "process start to the request of `lyma ask`, against the bare openai SDK",
-        [(ours, theirs) for ours, theirs in pairs[1:]],  # the first one wrote what the others find
+        pairs[1:],  # the first one wrote what the others find
         target=1.50,
     )
 
 
-def _until_asked(words: Sequence[str], environ: Mapping[str, str], folder: Path, listener: socket.socket) -> float:
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        words, env=environ, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    with process:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(1)
-            took = (time.perf_counter() - start) * 1000
-        process.kill()
+def until_asked(words: Sequence[str], environ: Mapping[str, str], folder: Path, stderr: IO[str] | None = None) -> float:
+    """Milliseconds until the process, which is ended then, has asked its only provider."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        local = {
+            "LYMA_ORDER": "local",
+            "LYMA_PROVIDERS__LOCAL__BASE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}/v1",
+            "LYMA_PROVIDERS__LOCAL__MODEL": "bench",
+        }
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            words,
+            env={**environ, **local},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr or subprocess.DEVNULL,
+        )
+        with process:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1)
+                took = (time.perf_counter() - start) * 1000
+            process.kill()
     return took
 
 

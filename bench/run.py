@@ -18,7 +18,7 @@ from attrs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import agents, cold, commands, measure, sessions, startup, verdicts
+from bench import agents, cold, commands, measure, sessions, shares, startup, verdicts
 from bench.router import contest
 
 BENCHMARKS = {
@@ -29,6 +29,7 @@ BENCHMARKS = {
     "commands": commands.report,
     "sessions": sessions.report,
     "agents": agents.report,
+    "shares": shares.report,
 }
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

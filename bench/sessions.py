@@ -51,13 +51,17 @@ def started(port: int, folder: Path, name: str) -> Editor:
     """A server with a home and a workspace of its own."""
     home, work = folder / f"home-{name}", folder / f"work-{name}"
     work.mkdir()
-    environ = {
+    return Editor(settings(port, home), work)
+
+
+def settings(port: int, home: Path) -> dict[str, str]:
+    """The variables that name the stub provider and nobody else."""
+    return {
         "LYMA_HOME": str(home),
         "LYMA_ORDER": "local",
         "LYMA_PROVIDERS__LOCAL__BASE_URL": f"http://127.0.0.1:{port}/short/v1",
         "LYMA_PROVIDERS__LOCAL__MODEL": "bench",
     }
-    return Editor(environ, work)
 
 
 def first_word(port: int, folder: Path) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench import cold, measure, sessions
+from bench import cold, measure, sessions, shares
 from bench.router import contest, faults
 
 if TYPE_CHECKING:
@@ -42,6 +42,16 @@ def test_a_cold_question_and_an_idle_server_are_measured(monkeypatch: pytest.Mon
     assert first.ours_ms > 100
     assert first.theirs_ms > 100
     assert -20 < memory.value < 40
+
+
+def test_where_the_time_goes_is_told_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "TURNS", 3)
+    imports, turn = (table.splitlines()[2:] for table in shares.report().table.split("\n\n"))
+    assert imports[0].startswith("| openai | ")
+    assert any(row.startswith("| lyma_server | ") for row in imports)
+    assert any(row.startswith("| lyma_server.router | ") for row in turn)
+    for rows in (imports, turn):
+        assert 95 <= sum(int(row.split("|")[2].removesuffix(" % ")) for row in rows) <= 105
 
 
 def test_a_figure_is_the_median_of_its_pairs() -> None:
