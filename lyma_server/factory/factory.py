@@ -1,4 +1,4 @@
-"""The factory as a face sees it: compile, list, present, ask, answer, revoke. It runs nothing."""
+"""The factory as a face sees it: compile, list, present, ask, answer, revoke, remove. It runs nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from attrs import frozen
 
 from lyma_server.errors import ApprovalDenied, ApprovalExpired, ApprovalRequired, HashMismatch, UsageError
+from lyma_server.factory import trees
+from lyma_server.factory.bundle import TREE
 from lyma_server.factory.gate import Gate
 from lyma_server.factory.presentation import Presentation, present
 from lyma_server.factory.reader import examine_folder
@@ -52,6 +54,7 @@ class Factory:
     def __init__(self, home: Home, ceiling: CeilingSettings, gate: Gate | None = None) -> None:
         self.ceiling = ceiling
         self.store = Store(home.agents)
+        self._trees = home.trees
         self.gate = gate or Gate(home)
 
     def compile(
@@ -82,6 +85,25 @@ class Factory:
         """Take the person's answer, which must echo hash and nonce; the bundle is verified once more before it counts."""
         self.store.load(questioned.asked.subject.hash)
         return self.gate.answer(questioned.asked, hash_, nonce, approved=approved)
+
+    def remove(self, hash_: str) -> int:
+        """Remove an agent, with a program that no other agent has, and take its approvals back; how many there were.
+
+        Raises UsageError where there is none, or it runs.
+        """
+        revoked: list[int] = []
+        tree = self._tree_of(hash_)
+        self.store.remove(hash_, lambda: revoked.append(self.gate.forget(hash_)))
+        if tree is not None and tree not in map(self._tree_of, self.store.hashes()):
+            trees.discard(self._trees, tree)
+        return sum(revoked)
+
+    def _tree_of(self, hash_: str) -> bytes | None:
+        """The listing of an agent's own program; null where it has none, or is damaged."""
+        try:
+            return self.store.load(hash_).files.get(TREE)
+        except (UsageError, HashMismatch):
+            return None
 
     def admit(self, hash_: str, workspace: Path) -> Bundle:
         """The verified bytes of an agent that is approved for `workspace`; run these and never open the path again.

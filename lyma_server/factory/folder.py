@@ -180,6 +180,20 @@ class Folder:
             os.close(descriptor)
 
     @contextmanager
+    def in_use(self, name: str, *, alone: bool = False) -> Iterator[None]:
+        """Hold the folder `name`, with others or `alone`, in this process and in others. Code `in_use` where that cannot be."""
+        with _reporting():
+            descriptor = os.open(name, _FOLDER, dir_fd=self._descriptor)
+        try:
+            try:
+                fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Unfit("in_use", "is in use") from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
     def appending(self, name: str, demands: Demands) -> Iterator[int]:
         """A descriptor that reads anywhere and writes at the end; the file is made, for its owner alone, if missing."""
         with _reporting():

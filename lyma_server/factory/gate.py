@@ -100,6 +100,14 @@ class Gate:
         self.audit.append("revoked", now, hash=hash_)
         return self.records.revoke(hash_, now)
 
+    def forget(self, hash_: str) -> int:
+        """Note that an agent is to be removed, and take what approvals it has back; returns how many there were."""
+        approved = any(record.hash == hash_ for record in self.records.all())
+        revoked = self.revoke(hash_) if approved else 0
+        self._questions.withdraw_all(hash_)
+        self.audit.append("removed", int(self._clock()), hash=hash_)
+        return revoked
+
     def _refuse_revoked(self, hash_: str, channel: Channel) -> None:
         if not may_supersede(channel, revoked=self.records.is_revoked(hash_)):
             raise ApprovalDenied(

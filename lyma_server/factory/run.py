@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field
 
 from lyma_server.errors import UsageError
+from lyma_server.factory import trees
+from lyma_server.factory.approval import RECORD_S
 from lyma_server.factory.budget import asker_budget
 from lyma_server.factory.outcome import Room, UnderWay
 from lyma_server.factory.running import Run
@@ -64,7 +66,9 @@ class Runs:
         jumped = abs((time.time() - wall) - (time.monotonic() - steady)) > LARGEST_JUMP_S
         if not self._pruned and not jumped:
             self._pruned = True
-            prune(self.ground.home.runs, time.time() - self.ground.keep_days * DAY_S)
+            kept_s = self.ground.keep_days * DAY_S
+            prune(self.ground.home.runs, time.time() - kept_s)
+            trees.prune(self.ground.home.trees, time.time() - max(kept_s, RECORD_S))  # no approval holds longer
 
     async def stop(self, run_id: str) -> None:
         """Cancel a run and wait until it has ended. Raises UsageError where none of that name is under way."""

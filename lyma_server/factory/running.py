@@ -111,10 +111,11 @@ class Run:
         self._entered = True
         try:
             self._refuse_if_cancelled()
-            bundle = await self._admit()
-            transcript.note("started", hash=self.hash, name=bundle.name, path=self.path, input=self.input)
-            self.tell("started", bundle.facts["spec"]["purpose"])
-            return Ending("ok", await self._live(bundle, transcript))
+            with self.ground.factory.store.in_use(self.hash):
+                bundle = await self._admit()
+                transcript.note("started", hash=self.hash, name=bundle.name, path=self.path, input=self.input)
+                self.tell("started", bundle.facts["spec"]["purpose"])
+                return Ending("ok", await self._live(bundle, transcript))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, a run ends with one status
             with suppress(LymaError):
                 transcript.note("fault", detail=f"{type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.errors import HashMismatch, LymaError, UsageError
@@ -17,7 +17,7 @@ from lyma_server.factory.folder import Demands, Folder, Unfit
 from lyma_server.factory.spec_kinds import FILE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from lyma_server.protocol.base import Json
@@ -67,6 +67,41 @@ class Store:
             raise HashMismatch(
                 f"The agent {wanted} is not what its hash says: {error.problem}; compile it again.", hash=wanted
             ) from error
+
+    @contextmanager
+    def in_use(self, wanted: str) -> Iterator[None]:
+        """Keep a bundle from being removed meanwhile; one that is not there is none of our business.
+
+        Raises UsageError where it is being removed.
+        """
+        with ExitStack() as stack:
+            try:
+                with self._opened() as agents:
+                    stack.enter_context(agents.in_use(folder_name(wanted)))
+            except Unfit as error:
+                if error.code == "in_use":
+                    raise UsageError(f"The agent {wanted} is being removed; compile it again.") from error
+            yield
+
+    def remove(self, wanted: str, agreed: Callable[[], object]) -> None:
+        """Remove a bundle, sound or not. `agreed` is called when nothing stands against it any more.
+
+        Raises UsageError where there is none, or it is in use, and LymaError where it cannot be removed.
+        """
+        name = folder_name(wanted)
+        try:
+            with self._opened() as agents, agents.locked(), ExitStack() as stack:
+                if agents.kind(name) == "folder":
+                    stack.enter_context(agents.in_use(name, alone=True))
+                agreed()
+                _discard(agents, name)
+                agents.remove(f"{name}.provenance.json")
+        except Unfit as error:
+            if error.code == "missing":
+                raise UsageError(f"There is no compiled agent {wanted}; `lyma agents` lists them.") from None
+            if error.code == "in_use":
+                raise UsageError(f"The agent {wanted} runs just now; end that first. Nothing was removed.") from None
+            raise LymaError(f"The agent {wanted} cannot be removed: something of it {error.problem}.") from error
 
     def provenance(self, wanted: str) -> Mapping[str, Any]:
         """Where a bundle came from, as far as that was written down; nobody vouches for it."""
@@ -121,12 +156,7 @@ class Store:
             with agents.inside(name) as folder:
                 return _verified(folder, bundle.hash) == bundle
         except Unfit:
-            aside = f".bad-{secrets.token_hex(8)}"
-            agents.rename(name, aside)
-            if agents.kind(aside) == "folder":
-                agents.remove_tree(aside)
-            else:
-                agents.remove(aside)
+            _discard(agents, name)
             return False
 
     def _put(self, agents: Folder, name: str, bundle: Bundle) -> None:
@@ -139,6 +169,16 @@ class Store:
             if draft in agents.names():
                 agents.remove_tree(draft)
             raise
+
+
+def _discard(agents: Folder, name: str) -> None:
+    """Remove what bears a name, which it has no more from the first step on."""
+    aside = f".bad-{secrets.token_hex(8)}"
+    agents.rename(name, aside)
+    if agents.kind(aside) == "folder":
+        agents.remove_tree(aside)
+    else:
+        agents.remove(aside)
 
 
 def folder_name(wanted: str) -> str:

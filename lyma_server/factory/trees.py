@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,6 +83,7 @@ def adopt(root: Path, trees: Path) -> bytes:
 def lay_out(listing: bytes, trees: Path, place: Path) -> None:
     """Copy a stored tree to the new folder `place`, and verify each byte on the way. Raises HashMismatch."""
     name = f"sha256-{digest(listing)}"
+    _note_use(trees / name)
     place.mkdir(mode=0o700)
     try:
         with Folder.open(trees / name) as root:
@@ -91,6 +94,23 @@ def lay_out(listing: bytes, trees: Path, place: Path) -> None:
             f"The program in {name} is not what was approved; set it up again.", detail=str(error)
         ) from error
     open_to_readers(place)
+
+
+def discard(trees: Path, listing: bytes) -> None:
+    """Remove a stored tree, if it is there."""
+    shutil.rmtree(trees / f"sha256-{digest(listing)}", ignore_errors=True)
+
+
+def prune(trees: Path, oldest: float) -> int:
+    """Remove the trees that were used last before `oldest`, in seconds since 1970; the number removed."""
+    removed = 0
+    for place in trees.glob("sha256-*"):
+        with suppress(OSError):
+            facts = place.lstat()
+            if stat.S_ISDIR(facts.st_mode) and facts.st_mtime < oldest:
+                shutil.rmtree(place, ignore_errors=True)
+                removed += 1
+    return removed
 
 
 def _put(root: Folder, target: Path, path: str, entry: Mapping[str, Any]) -> None:
@@ -193,6 +213,7 @@ def _keep(draft: Path, listing: bytes, trees: Path) -> bytes:
     """Give it the name that its listing says, unless it is there and sound."""
     place = trees / f"sha256-{digest(listing)}"
     if _is_sound(place, listing):
+        _note_use(place)
         return listing
     if place.exists():
         aside = _draft(trees)
@@ -204,6 +225,12 @@ def _keep(draft: Path, listing: bytes, trees: Path) -> bytes:
         if not _is_sound(place, listing):
             raise HashMismatch(f"{place} cannot be written; mend it and try again.", detail=str(error)) from error
     return listing
+
+
+def _note_use(place: Path) -> None:
+    """Its time says when it was used last."""
+    with suppress(OSError):
+        os.utime(place)
 
 
 def _is_sound(place: Path, listing: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""`lyma agents`: the compiled agents, and how each stands in this folder. Also what the other commands of agents share."""
+"""`lyma agents`: the compiled agents, how each stands in this folder, and their removal. Also what the other commands of agents share."""
 
 from __future__ import annotations
 
@@ -22,17 +22,37 @@ SHORT = 18
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """`lyma agents [--json]`."""
+    """`lyma agents [--json] | remove HASH …`."""
     parser = subparsers.add_parser(
         "agents",
-        description="List the compiled agents, and whether each is approved for this folder.",
+        description="List the compiled agents, and whether each is approved for this folder; or remove some.",
         epilog="An agent is drafted (lyma draft-agent), compiled (lyma compile-agent), approved by you (lyma approve) and run.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line, with the hashes in full")
+    actions = parser.add_subparsers(dest="action", metavar="remove")
+    remove = actions.add_parser(
+        "remove",
+        description="Remove compiled agents, and take their approvals back. What was written in a project, and what runs "
+        "left behind, stays. One that runs just now is not removed.",
+    )
+    remove.add_argument("hashes", metavar="HASH", nargs="+", help="the hash, or its beginning")
 
 
 def run(args: Namespace) -> int:
-    """Print them."""
+    """Print them, or remove some."""
+    return _remove(args.hashes) if args.action == "remove" else _list(args)
+
+
+def _remove(named: list[str]) -> int:
+    factory = open_factory()
+    for hash_ in dict.fromkeys([factory.store.find(each) for each in named]):
+        count = factory.remove(hash_)
+        approvals = {0: "it was not approved", 1: "1 approval was taken back"}
+        sys.stdout.write(f"Removed {hash_} ({approvals.get(count, f'{count} approvals were taken back')}).\n")
+    return 0
+
+
+def _list(args: Namespace) -> int:
     rows = open_factory().rows(Path.cwd())
     if args.json:
         sys.stdout.write("".join(json.dumps(_as_json(row), ensure_ascii=False) + "\n" for row in rows))

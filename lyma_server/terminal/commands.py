@@ -45,7 +45,7 @@ COMMANDS: tuple[Row, ...] = (
     Row("compile-agent", "compile_agent", "check an agent and compile it to a hash"),
     Row("run-compiled-agent", "run_compiled_agent", "run a compiled and approved agent in its sandbox"),
     Row("approve", "approve", "read a compiled agent and let it run; list and revoke approvals"),
-    Row("agents", "agents", "list the compiled agents"),
+    Row("agents", "agents", "list the compiled agents, and remove some"),
     Row("demo", "demo", "a tour on scripted providers: no key, no cost, about a minute"),
     Row("setup", "setup", "pick a provider and store a key, step by step"),
     Row("keys", "keys", "list, add and remove keys"),

@@ -69,6 +69,23 @@ def test_from_a_template_to_an_approval_and_back(tmp_path, lyma_env):
     assert standing(tmp_path, hash_) == "approved"
 
 
+def test_what_is_removed_is_not_listed_and_not_approved(workspace, lyma_env):
+    hash_ = compiled(workspace)
+    approve(workspace, lyma_env, hash_, hash_[-6:])
+    spec = workspace / ".lyma" / "agents" / AGENT / "agent.toml"
+    written = spec.read_text()
+    spec.write_text(written.replace("max_turns = 8", "max_turns = 9"))
+    other = compiled(workspace)
+    done = lyma(workspace, "agents", "remove", hash_[7:15], other)
+    assert done.stdout == f"Removed {hash_} (1 approval was taken back).\nRemoved {other} (it was not approved).\n"
+    assert "no compiled agents" in lyma(workspace, "agents").stdout
+    again = lyma(workspace, "agents", "remove", hash_)
+    assert (again.returncode, "There is no compiled agent" in again.stderr) == (2, True)
+    spec.write_text(written)
+    assert compiled(workspace) == hash_
+    assert standing(workspace, hash_) == "revoked"
+
+
 def test_what_the_person_sees_before_the_question(workspace, lyma_env):
     hash_ = compiled(workspace)
     code, shown = approve(workspace, lyma_env, hash_, "reject")
@@ -168,6 +185,8 @@ def test_an_agent_is_named_in_every_plain_way(workspace, named):
         (("approve", "--revoke", "sha256:000000"), "names no compiled or approved agent"),
         (("draft-agent", "--from-template", "x", "--name", "y"), "leave --name out"),
         (("approve", "--list", "--revoke", "x"), "not allowed with"),
+        (("agents", "remove"), "arguments are required: HASH"),
+        (("agents", "remove", "sha256:12"), "is no hash"),
     ],
 )
 def test_wrong_usage_is_one_sentence(workspace, arguments, said):

@@ -13,6 +13,7 @@ from lyma_server.errors import CompileFailed, HashMismatch, RunFailed, UsageErro
 from lyma_server.factory import trees
 from lyma_server.factory.bridge import RESULTS, Bridge, is_question
 from lyma_server.factory.bundle import TREE
+from lyma_server.factory.canonical import digest
 from lyma_server.factory.capabilities import capabilities
 from lyma_server.factory.channel import ChannelFault
 from lyma_server.factory.conversation import Conversation, Misbehaved
@@ -308,3 +309,25 @@ def test_what_is_no_question(value):
 
 def test_every_method_has_the_schema_of_its_result():
     assert set(RESULTS) == {"initialize", "draft", "compile"}
+
+
+def test_trees_that_nobody_has_used_for_long_go(tmp_path, program):
+    stored = tmp_path / "trees"
+    listing = trees.adopt(program, stored)
+    (program / "more").touch()
+    other = trees.adopt(program, stored)
+    (stored / "sha256-link").symlink_to(program)
+    (stored / "other").mkdir()
+    places = [stored / f"sha256-{digest(each)}" for each in (listing, other)]
+    for place in (*places, stored / "other"):
+        os.utime(place, (1000, 1000))
+    trees.lay_out(listing, stored, tmp_path / "out")
+    assert trees.prune(stored, 2000) == 1
+    assert {path.name for path in stored.iterdir()} == {places[0].name, "sha256-link", "other"}
+    os.utime(places[0], (1000, 1000))
+    (program / "more").unlink()
+    assert trees.adopt(program, stored) == listing
+    assert trees.prune(stored, 2000) == 0
+    trees.discard(stored, listing)
+    assert (list(stored.glob("sha256-*")), (program / "main.py").exists()) == ([stored / "sha256-link"], True)
+    assert trees.prune(tmp_path / "nothing", 2000) == 0

@@ -17,8 +17,10 @@ from lyma_server.factory.approval import RECORD_S, record_as_json
 from lyma_server.factory.audit import FIRST, Audit, Break
 from lyma_server.factory.canonical import hash_of
 from lyma_server.factory.factory import Factory
+from lyma_server.factory.foreign import with_program
 from lyma_server.factory.gate import Gate, real_workspace
 from lyma_server.factory.records import record_name, tombstone_name
+from lyma_server.factory.trees import adopt
 from tests.agents import plain_bundle
 
 BUNDLE = plain_bundle()
@@ -450,3 +452,41 @@ def test_the_last_approved_bundle_of_a_name_is_found(factory, home, clock, works
     assert factory.approved_before("other") is None
     with pytest.raises(UsageError):
         factory.question(plain_bundle(name="x").hash, workspace, "terminal")
+
+
+def test_an_agent_that_is_removed_loses_its_approvals_and_it_is_noted(home, workspace):
+    factory = Factory(home, CeilingSettings())
+    other = plain_bundle("other")
+    for each in (BUNDLE, other):
+        factory.store.save(each)
+    approve(factory.gate, workspace)
+    assert (factory.remove(BUNDLE.hash), factory.remove(other.hash)) == (1, 0)
+    assert (factory.store.hashes(), factory.gate.records.all()) == ((), ())
+    noted = [(entry["event"], entry["hash"]) for entry in factory.gate.audit.entries()]
+    assert noted == [*((event, BUNDLE.hash) for event in ("approved", "revoked", "removed")), ("removed", other.hash)]
+    assert factory.gate.audit.verify() is None
+    factory.store.save(BUNDLE)
+    assert factory.standing(BUNDLE.hash, workspace) == "revoked"
+
+
+def test_where_the_log_cannot_be_written_nothing_is_removed(home, workspace):
+    factory = Factory(home, CeilingSettings())
+    factory.store.save(BUNDLE)
+    home.audit.mkdir()
+    with pytest.raises(LymaError, match="nothing was done"):
+        factory.remove(BUNDLE.hash)
+    assert factory.store.load(BUNDLE.hash) == BUNDLE
+
+
+def test_a_program_goes_with_the_last_agent_that_has_it(home, tmp_path):
+    factory = Factory(home, CeilingSettings())
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program/main.py").touch()
+    listing = adopt(tmp_path / "program", home.trees)
+    agents = [with_program(plain_bundle(name), ["python3", "main.py"], listing) for name in ("one", "two")]
+    for each in agents:
+        factory.store.save(each)
+    factory.remove(agents[0].hash)
+    assert len(list(home.trees.iterdir())) == 1
+    factory.remove(agents[1].hash)
+    assert list(home.trees.iterdir()) == []

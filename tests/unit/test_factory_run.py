@@ -6,6 +6,8 @@ import asyncio
 import errno
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -244,8 +246,34 @@ async def test_old_runs_are_removed_after_the_first_of_a_process(tmp_path):
     again.home.runs.joinpath("run-2").rename(again.home.runs / "kept")
     again.home.runs.joinpath("foreign").mkdir()
     again._number = 5
+    for name in ("sha256-old", "sha256-new"):
+        (again.home.trees / name).mkdir(parents=True)
+    os.utime(again.home.trees / "sha256-old", (0, 0))
     await again.run(plain_bundle())
+    assert [path.name for path in again.home.trees.iterdir()] == ["sha256-new"]
     assert {path.name for path in again.home.runs.iterdir()} - {".staging"} == {"kept", "foreign", "run-6"}
+
+
+async def test_an_agent_that_runs_is_not_removed(tmp_path):
+    """By another process either: this one's lock is not its memory."""
+    desk = desk_with(tmp_path, Hang())
+    hash_ = desk.approve(plain_bundle())
+    running = asyncio.create_task(desk.runs.run(desk.request(hash_), desk.events.append))
+    while not desk.model.requests:
+        await asyncio.sleep(0)
+    program = (
+        "import sys; from pathlib import Path; from lyma_server.config.model import CeilingSettings; "
+        "from lyma_server.config.paths import Home; from lyma_server.factory.factory import Factory; "
+        "Factory(Home(Path(sys.argv[1])), CeilingSettings()).remove(sys.argv[2])"
+    )
+    words = [sys.executable, "-c", program, str(desk.home.root), hash_]
+    refused = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "runs just now; end that first. Nothing was removed." in refused.stderr
+    assert desk.factory.admit(hash_, desk.workspace).hash == hash_
+    running.cancel()
+    desk.check(await running)
+    subprocess.run(words, check=True)
+    assert desk.factory.store.hashes() == ()
 
 
 async def test_a_disk_that_is_full_is_named(tmp_path, monkeypatch):

@@ -309,3 +309,53 @@ def test_a_provenance_that_is_no_object_is_nothing(store, place):
     for content in (b"[]", b"{", b"\xff"):
         beside.write_bytes(content)
         assert store.provenance(BUNDLE.hash) == {}
+
+
+def test_what_is_removed_is_gone_with_all_that_lies_beside_it(store, place):
+    agreed = []
+    store.remove(BUNDLE.hash, lambda: agreed.append(place.exists()))
+    assert (agreed, list(place.parent.iterdir()), store.hashes()) == ([True], [], ())
+    with pytest.raises(UsageError, match="There is no compiled agent"):
+        store.remove(BUNDLE.hash, lambda: agreed.append("again"))
+    with pytest.raises(UsageError):
+        store.remove("sha256:..", lambda: agreed.append("again"))
+    assert agreed == [True]
+
+
+def test_what_is_in_use_is_not_removed(store, place):
+    other = Store(place.parent)
+    with store.in_use(BUNDLE.hash), other.in_use(BUNDLE.hash):
+        with pytest.raises(UsageError, match="runs just now"):
+            other.remove(BUNDLE.hash, pytest.fail)
+        assert store.load(BUNDLE.hash) == BUNDLE
+    with pytest.raises(UsageError, match="being removed"):
+        store.remove(BUNDLE.hash, lambda: other.in_use(BUNDLE.hash).__enter__())
+    assert store.load(BUNDLE.hash) == BUNDLE
+    store.remove(BUNDLE.hash, lambda: None)
+    with store.in_use(BUNDLE.hash), pytest.raises(UsageError, match="There is no compiled agent"):
+        store.load(BUNDLE.hash)
+
+
+def test_what_cannot_be_agreed_to_is_not_removed(store):
+    def refuse():
+        raise LymaError("The log cannot be written.")
+
+    with pytest.raises(LymaError, match="log"):
+        store.remove(BUNDLE.hash, refuse)
+    assert store.load(BUNDLE.hash) == BUNDLE
+
+
+@pytest.mark.parametrize("damage", ["file", "link", "changed"])
+def test_what_is_damaged_is_removed_and_nothing_behind_it(store, place, tmp_path, damage):
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "kept").touch()
+    place.chmod(0o755)
+    if damage == "changed":
+        (place / "link").symlink_to(beside)
+    else:
+        place.rename(tmp_path / "moved")
+        place.touch() if damage == "file" else place.symlink_to(beside)
+    store.remove(BUNDLE.hash, lambda: None)
+    assert list(place.parent.iterdir()) == []
+    assert (beside / "kept").exists()
