@@ -43,16 +43,23 @@ class Vim(PseudoTerminal):
         env = {**surroundings(folder, variables, command), "LC_ALL": "C.UTF-8"}
         super().__init__(command=words, env=env, cwd=self.root)
         self.expect("three")
-        self.command("set autoread nomore columns=100 lines=30")
+        self.command("set nomore columns=100 lines=30")
 
     def command(self, text: str) -> None:
         self.press(f":{text}\r")
 
     def transcript(self) -> str:
         """What the buffer of the transcript holds."""
+        return self._look("bufexists('lyma') ? getbufline('lyma', 1, '$') : []")
+
+    def buffer(self) -> str:
+        """What the buffer that is edited holds."""
+        return self._look("getline(1, '$')")
+
+    def _look(self, lines: str) -> str:
         self._state.unlink(missing_ok=True)
         self.command(
-            f"call writefile(bufexists('lyma') ? getbufline('lyma', 1, '$') : [], '{self._state}.new') | call rename('{self._state}.new', '{self._state}')"
+            f"call writefile({lines}, '{self._state}.new') | call rename('{self._state}.new', '{self._state}')"
         )
         wait_for(self._drain_and_look)
         return self._state.read_text()
@@ -70,8 +77,9 @@ def answer(request: Request) -> Reply:
     if "edit it" not in last_words(request):
         return Reply(text=("Hello", " from", "\nthe stub"), end="hang")
     if request.body["messages"][-1]["role"] == "tool":
-        return say("all is edited")
-    return call_tool("edit_file", {"path": "a b.txt", "edits": [{"old_text": "two", "new_text": "2"}]})
+        return say("all is refused" if "again" in last_words(request) else "all is edited")
+    old, new = ("2", "two") if "again" in last_words(request) else ("two", "2")
+    return call_tool("edit_file", {"path": "a b.txt", "edits": [{"old_text": old, "new_text": new}]})
 
 
 def test_it_asks_streams_stops_and_edits(tmp_path: Path) -> None:
@@ -90,12 +98,23 @@ def test_it_asks_streams_stops_and_edits(tmp_path: Path) -> None:
         vim.command("LymaAsk edit it")
         vim.wait_for_text("(end_turn)")
         assert (vim.root / "a b.txt").read_text() == "unsaved words\n2\nthree\n"
-        assert "> edit_file" in vim.transcript()
+        assert "> edited a b.txt" in vim.transcript()
+        assert vim.buffer() == "unsaved words\n2\nthree\n", "the file was not read anew"
+        vim.press("ccnot saved\x1b:LymaAsk edit it again\r")
+        assert "> not edited a b.txt" in vim.wait_for_text("all is refused")
+        assert vim.buffer() == "not saved\n2\nthree\n"
         family = descendants(vim._process.pid)
         assert family
         vim.command("qa!")
         assert vim.leave() == 0
         assert wait_until_gone(family) < 3
+
+
+def test_without_a_server_it_says_what_to_do(tmp_path: Path) -> None:
+    with Vim(tmp_path, {}, ("no-such-program",)) as vim:
+        vim.command("LymaAsk hello")
+        vim.expect("put its folder on the PATH of Vim")
+        assert "Error detected" not in vim.shown
 
 
 @pytest.mark.parametrize(
