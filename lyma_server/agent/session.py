@@ -175,7 +175,7 @@ class SessionStore:
 
 
 def _unknown(session: str) -> SessionNotFound:
-    return SessionNotFound(f"There is no session {session[:40]}; leave it out to begin a new one.")
+    return SessionNotFound(f"There is no session {session[:40]}; `lyma sessions` lists those of a folder.")
 
 
 def _info(path: Path) -> SessionInfo | None:

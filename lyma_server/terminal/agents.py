@@ -57,10 +57,10 @@ def _list(args: Namespace) -> int:
     if args.json:
         sys.stdout.write("".join(json.dumps(_as_json(row), ensure_ascii=False) + "\n" for row in rows))
     elif rows:
-        from lyma_server.terminal.table import table
+        from lyma_server.terminal.table import table, terminal_columns
 
         lines = [(row.name or "-", row.hash[:SHORT], row.standing, row.purpose) for row in rows]
-        sys.stdout.write(table(("agent", "hash", "here", "purpose"), lines))
+        sys.stdout.write(table(("agent", "hash", "here", "purpose"), lines, terminal_columns()))
     else:
         sys.stdout.write("There are no compiled agents; begin with `lyma draft-agent --from-template NAME`.\n")
     return 0

@@ -50,7 +50,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     """Do what is asked and return the exit code."""
     if (args.session is not None) != (args.action in NEED_ONE):
-        raise UsageError(f"`lyma sessions {args.action}` takes {'one' if args.action in NEED_ONE else 'no'} session.")
+        takes = "one session, which `lyma sessions` lists" if args.action in NEED_ONE else "no session"
+        raise UsageError(f"`lyma sessions {args.action}` takes {takes}.")
     ACTIONS[args.action](open_store(), args)
     return 0
 
@@ -91,10 +92,10 @@ def _list(store: SessionStore, args: Namespace) -> None:
         where = "" if args.all else " in this folder; --all lists those of every folder"
         sys.stdout.write(f"There are no sessions{where}.\n")
         return
-    from lyma_server.terminal.table import table
+    from lyma_server.terminal.table import table, terminal_columns
 
     rows = [(info.session, info.updated[:16].replace("T", " "), str(info.turns), info.title) for info in found]
-    sys.stdout.write(table(("session", "used last (UTC)", "turns", "title"), rows))
+    sys.stdout.write(table(("session", "used last (UTC)", "turns", "title"), rows, terminal_columns()))
 
 
 def _show(store: SessionStore, args: Namespace) -> None:

@@ -85,6 +85,7 @@ def test_the_help_has_its_tags_and_all_commands(tmp_path: Path) -> None:
     words = [program(), "--clean", "--headless", "-c", f"helptags {folder}", "-c", "qa"]
     made = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30)
     assert made.stderr == ""
+    assert (folder / "tags").read_bytes() == (CLIENT / "doc" / "tags").read_bytes(), "run :helptags clients/neovim/doc"
     tags = {line.split("\t")[0] for line in (folder / "tags").read_text().splitlines()}
     plugin = (CLIENT / "plugin" / "lyma.lua").read_text()
     commands = {f":Lyma{name}" for name in re.findall(r"^  (\w+) = \{ nargs", plugin, re.MULTILINE)}

@@ -51,6 +51,19 @@ def test_an_empty_configuration_streams_an_answer(start) -> None:
     nvim.wait_for_text("cancelled")
 
 
+def test_the_help_is_found_as_it_was_installed(start) -> None:
+    nvim = start([])
+    nvim.press(":help :LymaAsk<CR>")
+    nvim.wait_for(lambda: nvim.lua("return vim.bo.filetype") == "help", "the help")
+    assert nvim.lua("return vim.api.nvim_get_current_line()").endswith("*:LymaAsk*")
+
+
+def test_stop_says_so_where_there_is_nothing_to_stop(start) -> None:
+    nvim = start([])
+    nvim.press(":LymaStop<CR>")
+    nvim.wait_for(lambda: "nothing is under way" in nvim.messages())
+
+
 def test_stop_stops_within_two_seconds_and_the_session_goes_on(start) -> None:
     nvim = start(lambda request: hang("word") if "first" in last_words(request) else say("second answer"))
     nvim.press(":LymaAsk first<CR>")

@@ -247,6 +247,10 @@ def test_a_session_is_replayed_undone_and_completed(start) -> None:
     nvim.press(f":LymaSessions {session}<CR>")
     nvim.wait_for(lambda: nvim.transcript().count("## make a file") == 2)
     nvim.wait_for(lambda: nvim.transcript().count("*done · ") == 2)
+    nvim.lua("vim.ui.select = function(items, options) _G.described = options.format_item(items[1]) end")
+    nvim.press(":LymaSessions<CR>")
+    described = nvim.wait_for(lambda: nvim.lua("return _G.described"), "the list")
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d  root: make a file", described)
 
 
 def test_status_models_and_health_are_shown(start) -> None:

@@ -199,8 +199,10 @@ end
 function M.stop()
   local current = vim.api.nvim_get_current_buf()
   local own = vim.tbl_filter(function(view) return view.buffer == current end, views)
+  local is_idle = true
   for _, view in ipairs(#own > 0 and own or views) do
     local client = view.client_id and vim.lsp.get_client_by_id(view.client_id)
+    is_idle = is_idle and not view.request and not view.waiting
     if view.request and client then
       client:cancel_request(view.request)
       view:mark("stopping")
@@ -210,6 +212,7 @@ function M.stop()
       view:append("*cancelled*")
     end
   end
+  if is_idle then require("lyma").notify("nothing is under way here.") end
 end
 
 ---The session of the transcript that was used last.

@@ -66,7 +66,10 @@ function M.sessions(session)
     return
   end
   lyma.request(methods.sessions, { action = "list" }, function(result)
-    local function describe(info) return ("%s  %s (%d turns)"):format(info.updated, info.title, info.turns) end
+    local function describe(info)
+      local folder = info.root and vim.fs.basename(vim.uri_to_fname(info.root)) or "no folder"
+      return ("%s  %s: %s"):format(info.updated:sub(1, 16):gsub("T", " "), folder, info.title)
+    end
     vim.ui.select(result.sessions, { prompt = "Sessions", format_item = describe }, function(info)
       if info then M.sessions(info.session) end
     end)
