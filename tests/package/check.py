@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 from pathlib import Path
@@ -25,6 +26,15 @@ SUITE = (
 LARGEST_WHEEL = 2 << 20
 """Bytes."""
 
+IN_SDIST = (
+    "Makefile",
+    "SECURITY.md",
+    "requirements/development.txt",
+    "clients/neovim/plugin/lyma.lua",
+    "tests/conftest.py",
+)
+"""Of each part that `make test` needs, or that a document leads to."""
+
 
 def main() -> None:
     """Raises CalledProcessError or AssertionError at the first thing that is not as it should be."""
@@ -33,6 +43,9 @@ def main() -> None:
     [wheel], [sdist] = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
     run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
     assert wheel.stat().st_size < LARGEST_WHEEL, f"the wheel has {wheel.stat().st_size} bytes"
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert held.issuperset(IN_SDIST), set(IN_SDIST) - held
     with tempfile.TemporaryDirectory(prefix="lyma-package-", dir="/var/tmp") as folder:
         place = Path(folder)
         place.chmod(0o755)  # a plain user must be able to enter it
