@@ -7,8 +7,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["tests.guards", "tests.llama.fixtures", "tests.skips"]
+
+settings.register_profile("any machine", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parents[1]
 FOREIGN = ("ANTHROPIC_", "OPENAI_", "DEEPSEEK_", "DASHSCOPE_", "MOONSHOT_", "LYMA_", "XDG_")

@@ -156,7 +156,7 @@ async def test_a_provider_that_will_not_stop_is_left_behind(tmp_path: Path, monk
 async def test_time_that_runs_out_is_a_budget(tmp_path: Path) -> None:
     forever = asyncio.Event()
     desk = Desk(tmp_path, [TextDelta("So far"), forever.wait])
-    result = await desk.ask(budget=AskBudget(timeout_ms=50))
+    result = await desk.ask(budget=AskBudget(timeout_ms=500))
     assert (result.stop_reason, result.text) == ("budget", "So far")
     check_whole(desk)
 
