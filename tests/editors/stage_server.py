@@ -1,7 +1,7 @@
 """A server that speaks the protocol by itself and does as the prompt says, with the moments of what it sends written down.
 
     stamps N      N deltas, 200 ms apart, each with the time at which it was sent (milliseconds of the epoch)
-    flood N       N deltas as fast as they can be written
+    flood N       N deltas as fast as they can be written; `flood N fence`: of one of SHAPES
     quote TEXT    the text, with \\n and \\uXXXX as in JSON
     approval      ask for an approval and say what came back
     attack        an answer that means harm, with a line of a megabyte
@@ -38,11 +38,29 @@ ATTACK = """<script>globalThis.hacked = 1</script>
 [run](command:workbench.action.terminal.new) [go](javascript:globalThis.hacked=3) [file](file:///etc/passwd)
 [web](https://example.org/page) <https://user:secret@example.org/>
 
+[data](data:text/html;base64,PHNjcmlwdD5oYWNrZWQ9NDwvc2NyaXB0Pg==) ![data](data:image/svg+xml,<svg/onload=hacked=5>)
+[upper](JaVaScRiPt:hacked=6) [vs](vscode://lyma.lyma/run) <command:workbench.action.quit> [ref] [blob](blob:x) [rel](//example.org/x)
+[entity](&#106;avascript:hacked=7) [\u202ecod.exe](https://example.org/page "\u202etitle\u2066")
+
+[ref]: command:workbench.action.quit
+
 <iframe src="https://example.org/frame"></iframe> <style>body { display: none }</style>
 
 \x1b[31mred\x1b[0m \u202egnp.exe\u202c zero\u200bwidth over\rwritten \x00 \x07
 
 """
+
+# What comes first, and what every delta says: text that a renderer would have to go through again with each delta.
+SHAPES = {
+    "words": ("", "word{0} *and* `code` more "),
+    "fence": ("```python\n", "x[{0}] = f({0})  # a line\n"),
+    "list": ("", "- item {0} with `code` and **more**\n"),
+    "table": ("|a|b|\n|-|-|\n", "| {0} | `code` |\n"),
+    "brackets": ("", "[*![_**"),
+    "quotes": ("> " * 15, "a\n"),
+    "wide": ("|" + "a|" * 100 + "\n|" + "-|" * 100 + "\n", "|\n"),
+    "line": ("```\n", "x" * 100),
+}
 
 writing = threading.Lock()
 answers: dict[int, Any] = {}
@@ -105,11 +123,13 @@ class Turn:
             time.sleep(0.2)
             self.say(f"at {time.time() * 1000:.0f}.\n\n")
 
-    def flood(self, count: str) -> None:
+    def flood(self, rest: str) -> None:
+        count, _, shape = rest.partition(" ")
+        first, each = SHAPES[shape or "words"]
+        self.say(first)
         for number in range(int(count)):
-            end = ".\n\n" if number % 12 == 11 else " "
-            self.say(f"word{number} *and* `code` more{end}")
-        self.say("\n\nThe flood is over.")
+            self.say(each.format(number) + (".\n\n" if shape == "" and number % 12 == 11 else ""))
+        self.say("\n```\n\nThe flood is over." if shape in {"fence", "line"} else "\n\nThe flood is over.")
 
     def quote(self, text: str) -> None:
         self.say(json.loads(f'"{text}"'))
@@ -121,6 +141,17 @@ class Turn:
     def attack(self, _: str) -> None:
         self.say(ATTACK)
         self.say("x" * (1 << 20))
+        self.say(
+            "\n\n```"
+            + "y" * 20_000
+            + "\n"
+            + "z" * (1 << 17)
+            + "\n```\n\n"
+            + "`" * 20_000
+            + "\n\n~~~\n"
+            + "w" * (1 << 17)
+        )
+        self.say("\n~~~\n\n" + SHAPES["wide"][0] + "|\n" * 5000 + "\n" + "> " * 15 + "a\n" * 5000)
         self.say("\n\nThe attack is over.")
 
     def crash(self, _: str) -> None:

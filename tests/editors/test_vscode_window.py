@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from tests.editors import vscode_package
 from tests.editors.code_server import CLIENT, CodeServer
 from tests.editors.project import Project, told
 from tests.editors.real_server import last_words, settings
+from tests.editors.stage_server import SHAPES
 from tests.processes import LIMIT_S, descendants, wait_until_gone, words_of
 from tests.raw_client import ROOT
 from tests.stub_provider import Reply, Request, StubProvider, call_tool, fail, hang, say
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.full
 
 STAGE = (sys.executable, str(ROOT / "tests" / "editors" / "stage_server.py"))
 NONCE = "Qm9va3NoZWxm"
+FIGURES = ("ms", "frames", "over", "worstFrame", "longest", "ran", "worstTasks", "elements", "heapMb")
 TRUSTED = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "always"}
 
 
@@ -177,21 +179,44 @@ def test_the_first_delta_is_visible_at_once(stage: CodeServer) -> None:
 
 
 def test_twenty_thousand_deltas_keep_the_view_responsive(stage: CodeServer) -> None:
-    found = stage.drive("flood", count=20_000, timed=True)
+    found = stage.drive("flood", prompts=["flood 20000"])["found"]["flood 20000"]
+    print(f"20,000 deltas: {json.dumps({name: found[name] for name in FIGURES})}")  # shown with -s, and where it fails
     assert "The flood is over." in found["last"]
     assert found["below"] < 60
     assert found["codes"] == 20_000
-    # A loaded machine stops a page now and then for its own reasons, so one outlier is let pass.
-    assert found["busy"]["worstWork"][1] < 100
-    assert found["busy"]["worstFrames"][3] < 150
+    assert found["elements"] < 60_000
+    assert found["heapMb"] < 300
+    assert_responsive(found)
+
+
+def test_an_answer_of_any_shape_keeps_the_view_responsive(stage: CodeServer) -> None:
+    prompts = [f"flood 3000 {shape}" for shape in SHAPES]
+    found = stage.drive("flood", prompts=prompts, redraw=True)["found"]
+    for prompt in prompts:
+        figures = found[prompt]
+        print(f"{prompt}: {json.dumps({name: figures[name] for name in FIGURES})}")
+        assert "The flood is over." in figures["last"], prompt
+        assert figures["isAsDrawnAtOnce"], prompt
+        assert_responsive(figures)
+
+
+def assert_responsive(found: dict[str, Any]) -> None:
+    """A frame of the page may take 100 ms, and others may have the processor for a part of that: this is what the page's
+    thread itself ran for, the workbench in it included. How long the frames took by the clock depends on the machine.
+    """
+    assert found["ran"] > 20
+    assert found["worstTasks"][0] < 80
 
 
 def test_a_malicious_answer_is_inert(stage: CodeServer) -> None:
     found = stage.drive("attack", prompt="attack", expect="The attack is over.")
-    assert set(found["elements"]) <= {"a", "code", "div", "em", "p", "span", "strong", "h1", "h2"}
-    assert set(found["attributes"]) <= {"class", "href", "title"}
+    assert set(found["elements"]) <= {
+        "a", "blockquote", "code", "div", "em", "p", "pre", "span", "strong", "h1", "h2",
+    }  # fmt: skip
+    assert set(found["attributes"]) <= {"class", "data-language", "href", "title"}
     assert found["links"] == [
         "https://example.org/beacon2.png",
+        "https://example.org/page",
         "https://example.org/page",
     ]  # a click away, as any link
     assert found["foreign"] == []

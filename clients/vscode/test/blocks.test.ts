@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BLOCK_LIMIT, Blocks, TEXT_LIMIT } from "../src/view/blocks";
+import { BLOCK_LIMIT, BLOCK_LINES, Blocks, LINE_LIMIT, TEXT_LIMIT } from "../src/view/blocks";
 import { render } from "../src/view/markdown";
 
 const ALL = `# Title
@@ -67,6 +67,45 @@ test("a long fence goes on as a fence", () => {
     assert.deepEqual(more, []);
   }
   assert.match(open, /end$/);
+});
+
+test("whatever its lines are, a text is cut, and into small blocks", () => {
+  const long = "x".repeat(100_000);
+  const texts = [
+    "```\n" + long,
+    "```" + long + "\na\nb\n",
+    "`".repeat(50_000) + "\na",
+    "~~~\n" + long + "\n~~~\n" + long,
+  ];
+  for (const text of [...texts, "> ".repeat(15) + "a\n".repeat(9000)]) {
+    for (const step of [37, text.length]) {
+      const { done, open } = fed(text, step);
+      assert.ok(
+        [...done, open].every((block) => block.length <= BLOCK_LIMIT && block.split("\n").length <= BLOCK_LINES + 2),
+      );
+      assert.ok([...done, open].join("").length >= text.length);
+    }
+  }
+});
+
+test("a fence without a name goes on as a fence, and ends where it ends", () => {
+  const { done, open } = fed("```\n" + "x = 1\n".repeat(9000) + "```\nend", 5000);
+  assert.ok(done.length > 5);
+  for (const block of done) assert.match(block, /^```\n/);
+  assert.equal(render(open).at(-1) !== undefined && tagsOf(open).join(), "pre,p");
+  const { done: parts } = fed("x".repeat(9000) + "\n```js\ncode\n```\n\nend\n", 50_000);
+  assert.deepEqual(parts.flatMap(tagsOf), ["p", "p", "pre"]);
+});
+
+function tagsOf(text: string): string[] {
+  return render(text).map((node) => (typeof node === "string" ? node : node.tag));
+}
+
+test("as many lines are shown as there is room for", () => {
+  const blocks = new Blocks();
+  const done = [...blocks.push("a\n\n".repeat(LINE_LIMIT)), ...blocks.push("more"), blocks.open];
+  assert.equal(done.join("").split("\n").length - 1, LINE_LIMIT);
+  assert.equal(blocks.hidden, LINE_LIMIT + LINE_LIMIT / 2 + "more".length);
 });
 
 test("what is beyond the limit is counted, not kept", () => {

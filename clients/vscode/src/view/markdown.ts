@@ -10,9 +10,14 @@ export interface Element {
   readonly children: Node[];
 }
 
-const parser = new MarkdownIt("default", { html: false, linkify: false, typographer: false, maxNesting: 20 });
-parser.disable(["image", "html_inline", "html_block"], true);
-parser.validateLink = () => true; // links are judged below, so that a refused one is shown as text
+function newParser() {
+  const made = new MarkdownIt("default", { html: false, linkify: false, typographer: false, maxNesting: 20 });
+  made.disable(["image", "html_inline", "html_block"], true);
+  made.validateLink = () => true; // links are judged below, so that a refused one is shown as text
+  return made;
+}
+
+const parser = newParser();
 
 const TAGS = new Set(
   "p h1 h2 h3 h4 h5 h6 blockquote ul ol li em strong s table thead tbody tr th td hr br code pre a".split(" "),
@@ -27,9 +32,20 @@ export function webAddress(href: string): string | undefined {
   return isPlain ? href : undefined;
 }
 
+/** The most cells of a table: a row of two characters is as wide as the head, so that a short text can ask for very many. */
+export const CELL_LIMIT = 2000;
+const withoutTables = newParser().disable("table");
+
 /** The tree of `text`. */
 export function render(text: string): Node[] {
-  return build(parser.parse(inert(text), {}));
+  const shown = inert(text);
+  return build((cells(shown) > CELL_LIMIT ? withoutTables : parser).parse(shown, {}));
+}
+
+/** At most how many cells a table in `text` could have. */
+function cells(text: string): number {
+  const lines = text.split("\n");
+  return lines.length * Math.max(...lines.map((line) => line.split("|").length - 1));
 }
 
 function build(tokens: readonly Token[]): Node[] {

@@ -1,10 +1,11 @@
 // The page of the chat view. It draws events and sends back what the person does; every text goes in as text.
 import type { Item } from "../protocol.gen";
-import { Blocks } from "./blocks";
+import { Blocks, TEXT_LIMIT } from "./blocks";
 import { cardText, cardTitle, routeNote, sentNote, stopNote, usageNote } from "./cards";
 import { inert, oneLine } from "./inert";
 import { type Node as MarkdownNode, render } from "./markdown";
 import type { Action, FromPage, PageEvent, PageState, ToPage } from "./messages";
+import { amend, element, grow } from "./tree";
 
 declare function acquireVsCodeApi(): {
   postMessage(message: FromPage): void;
@@ -21,8 +22,11 @@ interface Saved {
 const DRAW_MS = 5;
 /** How many blocks of an answer stand in a group. */
 const GROUP = 40;
-/** The most characters of a card's body; more of it is in the session. */
+/** The most characters and lines of a card's body; more of it is in the session. */
 const CARD_LIMIT = 50_000;
+const CARD_LINES = 2000;
+/** The longest that the end of an answer may wait for being drawn again, in milliseconds, where drawing it is costly. */
+const REST_MS = 100;
 const ACTIONS: Readonly<Record<Action, string>> = { addKey: "Add Key", showLog: "Show Log" };
 
 const api = acquireVsCodeApi();
@@ -35,27 +39,15 @@ const stop = byId("stop") as HTMLButtonElement;
 const send = byId("send") as HTMLButtonElement;
 let state: PageState = { status: "idle", showThinking: false, session: "" };
 
-function element(tag: string, className = "", text = ""): HTMLElement {
-  const made = document.createElement(tag);
-  if (className !== "") made.className = className;
-  if (text !== "") made.textContent = text;
-  return made;
-}
-
-function grow(node: MarkdownNode): Node {
-  if (typeof node === "string") return document.createTextNode(node);
-  const made = document.createElement(node.tag);
-  for (const [name, value] of Object.entries(node.attributes)) made.setAttribute(name, value);
-  made.append(...node.children.map(grow));
-  return made;
-}
-
 /** An item whose text is still coming. Nothing is drawn but once a frame. */
 class Growing {
   private readonly blocks = new Blocks();
   private readonly done: string[] = [];
   private readonly tail = element("div", "block");
   private raw = "";
+  private length = 0;
+  private drawnTail: MarkdownNode[] = [];
+  private notBefore = 0;
   private hidden: HTMLElement | undefined;
   private last: HTMLElement | undefined;
 
@@ -64,7 +56,8 @@ class Growing {
   }
 
   push(text: string): void {
-    this.raw += text;
+    if (this.length < TEXT_LIMIT) this.raw += text;
+    this.length += text.length;
     this.done.push(...this.blocks.push(text));
     schedule(this);
   }
@@ -76,8 +69,12 @@ class Growing {
       block.append(...render(this.done.shift() ?? "").map(grow));
       this.group().append(block);
     }
-    if (this.done.length > 0) return true;
-    this.tail.replaceChildren(...render(this.blocks.open).map(grow));
+    const begun = performance.now();
+    if (this.done.length > 0 || begun < this.notBefore) return true;
+    const nodes = render(this.blocks.open);
+    amend(this.tail, this.drawnTail, nodes);
+    this.drawnTail = nodes;
+    this.notBefore = begun + Math.min(REST_MS, 4 * (performance.now() - begun));
     if (this.blocks.hidden > 0) {
       this.hidden ??= this.root.appendChild(element("p", "note"));
       this.hidden.textContent = `${this.blocks.hidden.toLocaleString("en")} more characters are not shown.`;
@@ -97,21 +94,22 @@ class Growing {
 
   /** Whether the text is what has been drawn already. */
   is(text: string): boolean {
-    return this.raw === text;
+    return this.length === text.length && text.startsWith(this.raw);
   }
 }
 
 /** A card whose body is plain text that may still grow. */
 class Plain {
-  private length = 0;
+  private text = "";
   private waiting = "";
 
   constructor(private readonly body: HTMLElement) {}
 
   push(text: string): void {
-    this.waiting += text.slice(0, Math.max(0, CARD_LIMIT - this.length));
-    this.length += text.length;
-    schedule(this);
+    const fresh = clip(this.text + text).slice(this.text.length);
+    this.text += fresh;
+    this.waiting += fresh;
+    if (fresh !== "") schedule(this);
   }
 
   draw(): boolean {
@@ -225,13 +223,20 @@ function complete(event: PageEvent, item: Item): void {
 function wholeCard(item: Item, isWhole = true): HTMLElement {
   const { root } = startCard(item, isWhole);
   const text = cardText(item);
-  const hidden = text.length - CARD_LIMIT;
+  const shown = clip(text);
+  const hidden = text.length - shown.length;
   const body = root.querySelector("pre");
   if (text === "") body?.remove();
-  body?.append(...(item.kind === "edit" ? diffLines(text) : [inert(text.slice(0, CARD_LIMIT))]));
+  body?.append(...(item.kind === "edit" ? diffLines(shown) : [inert(shown)]));
   if (hidden > 0) root.append(element("p", "note", `${hidden} more characters are not shown.`));
   if (item.kind === "tool_result" && item.isError) root.classList.add("failed");
   return root;
+}
+
+/** As much of a text as a card shows. */
+function clip(text: string): string {
+  const lines = text.slice(0, CARD_LIMIT).split("\n", CARD_LINES);
+  return text.slice(0, lines.join("\n").length);
 }
 
 function place(event: PageEvent, root: HTMLElement, before: HTMLElement | undefined): void {
@@ -246,7 +251,7 @@ const DIFF_CLASSES: readonly [RegExp, string][] = [
 ];
 
 function diffLines(diff: string): HTMLElement[] {
-  const lines = diff.slice(0, CARD_LIMIT).replace(/\n$/, "").split("\n");
+  const lines = diff.replace(/\n$/, "").split("\n");
   const kind = (line: string) => DIFF_CLASSES.find(([pattern]) => pattern.test(line))?.[1] ?? "";
   return lines.map((line) => element("span", `line ${kind(line)}`, `${inert(line)}\n`));
 }

@@ -4,11 +4,10 @@ import { chromium } from "playwright-core";
 const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
 
 export async function openWindow(given) {
-  const { url, folder, browser, shots, scheme, timed, width = 1280, height = 860 } = given;
+  const { url, folder, browser, shots, scheme, width = 1280, height = 860 } = given;
   const program = await chromium.launch({ executablePath: browser, args: ARGUMENTS });
   const page = await program.newPage({ viewport: { width, height }, ...(scheme ? { colorScheme: scheme } : {}) });
   page.setDefaultTimeout(30_000);
-  if (timed) await page.addInitScript(timeCallbacks);
   const suite = given.suite ? await prepareSuite(page, new URL(url).host, given.suite) : undefined;
   await page.goto(`${url}/?folder=${folder}`, { waitUntil: "domcontentloaded" });
   const window = new Window(page, program, shots);
@@ -37,27 +36,6 @@ async function prepareSuite(page, authority, { extension, module }) {
     };
   }, options);
   return { ended };
-}
-
-/** In every page: note how long each frame callback and each message handler takes. */
-function timeCallbacks() {
-  const notes = (globalThis.callbacks = []);
-  const timed = (callback) =>
-    function (...given) {
-      const begun = performance.now();
-      try {
-        return callback.apply(this, given);
-      } finally {
-        notes.push(performance.now() - begun);
-      }
-    };
-  const request = globalThis.requestAnimationFrame.bind(globalThis);
-  globalThis.requestAnimationFrame = (callback) => request(timed(callback));
-  const listen = EventTarget.prototype.addEventListener;
-  EventTarget.prototype.addEventListener = function (kind, listener, ...more) {
-    const isMessage = kind === "message" && this === globalThis && typeof listener === "function";
-    return listen.call(this, kind, isMessage ? timed(listener) : listener, ...more);
-  };
 }
 
 export class Window {
