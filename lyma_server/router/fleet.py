@@ -21,6 +21,7 @@ from lyma_server.router.standing import (
     Standing,
     account_in,
     config_stamp,
+    marks_against_all,
     marks_of,
     standing_of,
     strike_mark,
@@ -159,6 +160,13 @@ class Fleet:
     def moved_on(self, station: Station, session: str, fingerprint: str) -> None:
         """The next ask of this session starts behind this key."""
         station.ring.failed(session, fingerprint)
+
+    def works(self, station: Station, fingerprint: str) -> bool:
+        """The key was seen to work, otherwise than by an answer: it rests no longer. Whether it did."""
+        snapshot = self._state.snapshot()
+        places = marks_against_all(self._ring_key(station, fingerprint), station.provider.name, snapshot)
+        rested = [self._state.release(place) for place in places]
+        return any(rested)
 
     def given_up(self, station: Station) -> None:
         """An attempt ended without a verdict on the provider."""

@@ -32,7 +32,8 @@ NEAR_PATIENCE_S = 3.0
 class Probe:
     """What came of asking a provider for its models with one key (masked). `class_` "ok" means that the key works; else
     `words` follow the provider's name and `advice` says what to do. `where` is its base URL. `model` is the one that would
-    be asked; `model_known` is null where the list says nothing of it; `near` are listed names that are like it.
+    be asked; `model_known` is null where the list says nothing of it; `near` are listed names that are like it; `woken`
+    says that the key rested, and does so no longer.
     """
 
     provider: str
@@ -44,6 +45,7 @@ class Probe:
     model: str = ""
     model_known: bool | None = None
     near: tuple[str, ...] = ()
+    woken: bool = False
 
 
 class Listings:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ADVICE = {
     "auth_invalid": "check the key, the base URL and its region",
-    "quota_exhausted": "add credit or another key",
+    "quota_exhausted": "add credit, then `lyma keys wake`, or another key",
     "wrong_url": "check the base URL",
     "connect_error": "check that it runs, its base URL, and HTTPS_PROXY where a proxy is needed",
     "dns_error": "check the base URL and the network",

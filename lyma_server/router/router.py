@@ -8,6 +8,8 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from attrs import evolve
+
 from lyma_server.errors import AllFailed, ConfigError
 from lyma_server.protocol.messages import KeyStatus, ModelsResult, ProviderStatus
 from lyma_server.router.call import CallLoop, Means
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from lyma_server.router.fleet import Station
     from lyma_server.router.listings import Probe
     from lyma_server.router.prices import ModelFacts
-    from lyma_server.router.providers.base import Adapter, Provider
+    from lyma_server.router.providers.base import Adapter, Key, Provider
     from lyma_server.router.providers.connecting import Connections
     from lyma_server.router.providers.embedded import Launcher
 
@@ -125,10 +127,18 @@ class Router:
         )
 
     async def probe(self, provider: str | None = None, patience_s: float = 20.0) -> tuple[Probe, ...]:
-        """Ask each provider, or one, for its models with each of its keys: cheap, and tells what is wrong with which."""
+        """Ask each provider, or one, for its models with each of its keys: cheap, and tells what is wrong with which. A key
+        that works rests no longer.
+        """
         asked = [(one, key) for one in self._providers if provider in {None, one.name} for key in one.keys]
         probes = (self._listings.probe(one, key, time.time(), patience_s) for one, key in asked)
-        return tuple(await asyncio.gather(*probes))
+        found = await asyncio.gather(*probes)
+        return tuple(self._woken(probe, *who) for probe, who in zip(found, asked, strict=True))
+
+    def _woken(self, probe: Probe, provider: Provider, key: Key) -> Probe:
+        if probe.class_ != "ok":
+            return probe
+        return evolve(probe, woken=self._fleet.works(self._fleet.station(provider, provider.model), key.fingerprint))
 
     def status(self) -> tuple[ProviderStatus, ...]:
         """How each provider and each of its keys stands."""

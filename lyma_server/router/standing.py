@@ -157,6 +157,19 @@ def strike_mark(key: RingKey, deployment: Deployment) -> tuple[str, str, str]:
     return (deployment.provider, _limit_subject(key), deployment.model)
 
 
+def marks_against_all(key: RingKey, provider: str, snapshot: Snapshot) -> tuple[tuple[str, str, str], ...]:
+    """What is held against `key` for every model, of its own, its account's or its provider's: all that is no limit, and
+    that a key which works disproves.
+    """
+    subjects = {_key_subject(key), _EVERY_KEY}
+    if key.account is not None:
+        subjects.add(_account_subject(key.account))
+    if learned := snapshot.learned.get((provider, key.fingerprint)):
+        subjects.add(_learned_subject(learned))
+    places = ((provider, subject, EVERY_MODEL) for subject in sorted(subjects))
+    return tuple(place for place in places if place in snapshot.marks)
+
+
 def marks_of(decision: Decision, key: RingKey, deployment: Deployment, learned: str | None) -> tuple[Mark, ...]:
     """What `decision` holds against `key`, its account or its provider. `learned` is the account that headers named."""
     targets: list[tuple[str, str]] = []

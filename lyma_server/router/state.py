@@ -113,6 +113,19 @@ class State:
         number = self.database.write("DELETE FROM breakers WHERE (provider, model) = (?, ?)", (provider, model))
         self._keep(("breaker", provider, model), number, None)
 
+    def release(self, place: tuple[str, str, str]) -> bool:
+        """Take back what is held at (provider, subject, model); whether it was in force."""
+        held = self._snapshot.marks.get(place)
+        number = self.database.write("DELETE FROM marks WHERE (provider, subject, model) = (?, ?, ?)", place)
+        self._keep(("mark", *place), number, None)
+        return held is not None and held.until > self._monotonic()
+
+    def held_providers(self) -> frozenset[str]:
+        """The providers against which, or against a key of which, something is in force."""
+        snapshot, now = self.snapshot(), self._monotonic()
+        held = {provider for (provider, _, _), mark in snapshot.marks.items() if mark.until > now}
+        return frozenset(held | {provider for (provider, _), each in snapshot.breakers.items() if each.until > now})
+
     def forget(self, provider: str) -> None:
         """Free all keys of a provider and close its breakers, when a person has mended it."""
         number = 0

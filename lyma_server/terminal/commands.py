@@ -48,7 +48,7 @@ COMMANDS: tuple[Row, ...] = (
     Row("agents", "agents", "list the compiled agents, and remove some"),
     Row("demo", "demo", "a tour on scripted providers: no key, no cost, about a minute"),
     Row("setup", "setup", "pick a provider and store a key, step by step"),
-    Row("keys", "keys", "list, add and remove keys"),
+    Row("keys", "keys", "list, add, remove and wake keys"),
     Row("config", "config", "show, set and find the settings"),
     Row("models", "models", "list the models that your providers offer"),
     Row("status", "status", "show providers, keys (masked), cooldowns and usage"),

@@ -27,7 +27,7 @@ class Finding:
 
 
 def findings_of(probes: Iterable[Probe]) -> Iterator[Finding]:
-    """One for each fault and for each provider that answers. What is wrong with a provider is said once, not for each of
+    """One for each fault, for each provider that answers and for each key that was woken. What is wrong with a provider is said once, not for each of
     its keys; that no provider beyond this machine can be reached is said first, since it explains the rest.
     """
     every = tuple(probes)
@@ -44,6 +44,9 @@ def findings_of(probes: Iterable[Probe]) -> Iterator[Finding]:
         if finding not in told:
             told.add(finding)
             yield finding
+        if probe.woken:
+            who = f"key {probe.key} of {probe.provider}" if probe.key else probe.provider
+            yield Finding("ok", f"{who} works, so it is asked again: it had been put aside")
 
 
 def _fault(probe: Probe) -> Finding:

@@ -29,7 +29,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "doctor",
         description="Check the home, the configuration, every key, the programs that Lyma uses and every provider.",
-        epilog="Exit code 0 if nothing is bad, 1 otherwise. It changes nothing and asks no model anything.",
+        epilog="Exit code 0 if nothing is bad, 1 otherwise. It asks no model anything. A key that had been put "
+        "aside and works again is asked again; nothing else is changed.",
     )
     parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
 

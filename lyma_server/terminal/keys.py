@@ -1,4 +1,4 @@
-"""`lyma keys`: list, add and remove keys."""
+"""`lyma keys`: list, add, remove and wake keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from argparse import SUPPRESS
 from typing import TYPE_CHECKING
 
 from lyma_server.config.paths import Home
-from lyma_server.errors import UsageError
+from lyma_server.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """`lyma keys list | add PROVIDER [--account NAME] | remove PROVIDER NUMBER`."""
+    """`lyma keys list | add PROVIDER [--account NAME] | remove PROVIDER NUMBER | wake [PROVIDER]`."""
     parser = subparsers.add_parser(
         "keys",
-        description="List, add and remove keys. A key is read unseen from the terminal, or from stdin; never from the "
+        description="List, add, remove and wake keys. A key is read unseen from the terminal, or from stdin; never from the "
         "command line, which other programs can read.",
         epilog="Examples: lyma keys add anthropic; pass show openai | lyma keys add openai --account work; "
         "echo env:OPENAI_API_KEY | lyma keys add openai; lyma keys remove openai 2.",
     )
-    actions = parser.add_subparsers(dest="action", metavar="list|add|remove", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="list|add|remove|wake", required=True)
     actions.add_parser("list", description="List the keys of each provider, masked, with where each comes from.")
     add = actions.add_parser("add", description="Add a key: itself, env:NAME, or cmd:COMMAND (its output is the key).")
     add.add_argument("provider", metavar="PROVIDER", help="such as anthropic")
@@ -36,11 +36,16 @@ def add_parser(subparsers: Subparsers) -> None:
     remove = actions.add_parser("remove", description="Remove a key by its number in `lyma keys list`.")
     remove.add_argument("provider", metavar="PROVIDER")
     remove.add_argument("number", metavar="NUMBER", type=int)
+    wake = actions.add_parser(
+        "wake",
+        description="Ask keys again that were put aside, as after a refused key or one without credit, when you have mended it.",
+    )
+    wake.add_argument("provider", metavar="PROVIDER", nargs="?", help="only the keys of this one")
 
 
 def run(args: Namespace) -> int:
     """Do what `args.action` says."""
-    return {"list": _list, "add": _add, "remove": _remove}[args.action](args)
+    return {"list": _list, "add": _add, "remove": _remove, "wake": _wake}[args.action](args)
 
 
 def _list(_args: Namespace) -> int:
@@ -94,6 +99,27 @@ def _remove(args: Namespace) -> int:
     remove_key(home, args.provider, args.number, os.environ)
     sys.stdout.write(f"Removed key {args.number} of {args.provider} from {home.config}.\n")
     _warn_of_variable(args.provider)
+    return 0
+
+
+def _wake(args: Namespace) -> int:
+    from lyma_server.config.load import load_settings
+    from lyma_server.router.database import Database
+    from lyma_server.router.state import State
+
+    home = Home.find(os.environ)
+    home.ensure()
+    configured = load_settings(os.environ, home).settings.providers
+    if args.provider not in {None, *configured}:
+        raise UsageError(f"There is no provider {args.provider[:80]}; there are {', '.join(configured) or 'none'}.")
+    state = State(Database(home.state_db))
+    held = sorted(state.held_providers() & ({args.provider} if args.provider else set(configured)))
+    for name in held:
+        state.forget(name)
+    state.database.close()
+    if notices := state.database.take_notices():
+        raise ConfigError(" ".join(notices))
+    sys.stdout.write(f"Asked again from now on: {', '.join(held)}.\n" if held else "No key had been put aside.\n")
     return 0
 
 

@@ -17,7 +17,7 @@ REGION = {"error": {"code": "unsupported_country_region_territory", "message": "
 PLANTED: dict[str, tuple[Reply | None, str, str]] = {
     "mistyped": (fail(401), "mistyped: key …ghij is not accepted at {url}", "check the key, the base URL and its region"),
     "misplaced": (html(404), "misplaced: has no such URL at {url}", "check the base URL"),
-    "empty": (fail(402), "empty: key …ghij has no credit left", "add credit or another key"),
+    "empty": (fail(402), "empty: key …ghij has no credit left", "add credit, then `lyma keys wake`, or another key"),
     "abroad": (fail(403, REGION), "abroad: refuses this region or address at {url}", "use a provider that serves your region"),
     "elsewhere": (html(200), "elsewhere: sent what is not an answer", "something else may answer there"),
     "outdated": (None, "outdated answers but does not list stub-modle", "providers.outdated.model MODEL, for example stub-model"),

@@ -72,6 +72,44 @@ async def test_a_key_cooled_by_one_process_is_skipped_by_another_that_runs() -> 
     assert [request.key[-1] for request in stub.requests] == ["1", "1", "2", "2"]
 
 
+@pytest.mark.parametrize("status", [401, 402])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("keys", "wake"), "Asked again from now on: work.\n"),
+        (("keys", "wake", "work"), "Asked again from now on: work.\n"),
+        (("doctor",), f"key …{KEYS[0][-4:]} of work works, so it is asked again: it had been put aside\n"),
+    ],
+)
+async def test_a_key_that_the_person_mended_is_asked_again_by_a_router_that_runs(words, said, status) -> None:
+    refused = ["1"]
+    home = Path(os.environ["LYMA_HOME"])
+    home.mkdir(mode=0o700)
+    with StubProvider(lambda request: fail(status) if request.key[-1] in refused else say("ok")) as stub:
+        keys = tuple(Key(Secret(key)) for key in KEYS)
+        router = Router(
+            (make_provider(stub, name="work", keys=keys),), make_settings(), State(Database(home / "state.db"))
+        )
+        asked = [(await ask(router, session=name)).keys for name in ("a", "b")]
+        refused.clear()
+        rested = router.status()[0].keys[0].state
+        env = environment(LYMA_ORDER="work", **configured("work", stub.openai_url, ",".join(KEYS)))
+        told = await asyncio.to_thread(run_lyma, *words, env=env)
+        again = await asyncio.to_thread(run_lyma, *words, env=env)
+        woken = router.status()[0].keys[0].state
+        await router.close()
+    assert (asked, rested, woken) == ([["1", "2"], ["2"]], "disabled", "ready")
+    assert said in told.stdout
+    assert said not in again.stdout
+    assert KEYS[0] not in told.stdout + again.stdout
+
+
+def test_waking_where_nothing_rests_or_nobody_is() -> None:
+    assert run_lyma("keys", "wake").stdout == "No key had been put aside.\n"
+    unknown = run_lyma("keys", "wake", "nobody")
+    assert (unknown.returncode, "There is no provider nobody" in unknown.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(("keys", "cooled"), [(2, "one"), (1, "two")], ids=["the next key", "the next provider"])
 async def test_who_was_decided_on_is_asked_though_another_process_cools_it_meanwhile(
     tmp_path: Path, keys: int, cooled: str

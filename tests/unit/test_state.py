@@ -247,6 +247,31 @@ def test_forget_frees_one_provider(open_state, clocks):
         assert set(seen.snapshot().breakers) == {("openai", "gpt")}
 
 
+def test_what_a_person_mended_is_free_in_every_process(open_state, clocks):
+    running, command = open_state(), open_state()
+    kept = ("anthropic", "key:b", "*")
+    running.hold(mark())
+    running.hold(mark(place=kept))
+    running.database.flush()
+    assert command.held_providers() == {"anthropic"}
+    assert command.release(PLACE)
+    assert not command.release(("anthropic", "key:c", "*"))
+    command.database.flush()
+    assert set(running.snapshot().marks) == set(command.snapshot().marks) == {kept}
+    command.forget("anthropic")
+    command.database.flush()
+    assert running.held_providers() == command.held_providers() == frozenset()
+
+
+def test_a_rest_that_is_over_is_none(open_state, clocks):
+    state = open_state()
+    state.hold(mark(10))
+    state.open_breaker("openai", "gpt", 15.0, "x")
+    clocks.pass_time(12)
+    assert state.held_providers() == {"openai"}
+    assert not state.release(PLACE)
+
+
 def test_without_a_file_it_holds_in_memory(open_state, clocks):
     state = open_state(path=None)
     state.hold(mark(60))
