@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.editors.real_server import settings
+from tests.processes import wait_for
 from tests.security.world import LINUX
 from tests.soak import evidence, house
 from tests.soak.house import House
@@ -52,3 +53,12 @@ def test_it_says_that_the_event_loop_is_stuck(waiting: House, monkeypatch: pytes
     os.kill(waiting.pid, signal.SIGSTOP)
     with pytest.raises(AssertionError, match="its event loop takes no step"):
         waiting.settle()
+
+
+def test_a_reply_that_lay_there_while_nobody_looked_is_not_late(waiting: House) -> None:
+    """The other server may take a minute to end, and this one's replies are taken after that."""
+    asked = next(iter(waiting.waiting))
+    waiting.client.notify("$/cancelRequest", {"id": asked})
+    wait_for(lambda: asked in waiting.inbox.replies)
+    waiting.tend()
+    assert waiting.outcomes["lyma/ask cancelled"] == 1
