@@ -42,7 +42,7 @@ def test_it_names_the_tasks_with_where_they_wait_the_processes_and_the_events(wa
     with pytest.raises(AssertionError, match="no reply to Asked") as caught:
         waiting.settle()
     told = str(caught.value)
-    for sign in ("task work of turn", "watchdog.py", " guard\n", "Thread 0x", "tests.soak.witness", "turn.started"):
+    for sign in ("task work of turn", "Watchdog.guard\n", "Thread 0x", "tests.soak.witness", "turn.started"):
         assert sign in told
     assert "what the providers see" in told
     assert '{"type":"turn"' in told
