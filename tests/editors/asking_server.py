@@ -1,6 +1,6 @@
 """A server that asks for an approval and tells what the editor answered. Run with `python -m tests.editors.asking_server`.
 
-An ask whose prompt is `approve`, `withdraw` or `twice` leads to questions; its answer is what came back, as JSON.
+An ask whose prompt is `approve`, `withdraw`, `twice` or `both` leads to questions; its answer is what came back, as JSON.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def receive() -> dict[str, Any]:
 class Turn:
     _numbers = itertools.count(1000)
 
-    def __init__(self) -> None:
-        self.seq = 0
+    def __init__(self, name: str = "t-1") -> None:
+        self.name, self.seq = name, 0
 
     def tell(self, kind: str, **fields: Any) -> None:
         self.seq += 1
-        place = {"session": "s-1", "turn": "t-1", "seq": self.seq}
+        place = {"session": "s-1", "turn": self.name, "seq": self.seq}
         send({"method": "lyma/event", "params": {**place, "type": kind, **fields}})
 
     def ask(self, nonce: str, path: list[str]) -> int:
@@ -62,6 +62,10 @@ class Turn:
 
     def run(self, prompt: str) -> str:
         number = self.ask("nonce-1", ["root-run", "tidy"])
+        if prompt == "both":
+            other = Turn("t-2").ask("nonce-2", [])
+            self.tell("approval.resolved", hash=HASH, state="withdrawn")
+            return json.dumps([self.answer(number), self.answer(other)], sort_keys=True)
         if prompt == "withdraw":
             self.tell("approval.resolved", hash=HASH, state="withdrawn")
         answers = [self.answer(number)]

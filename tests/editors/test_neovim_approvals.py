@@ -120,6 +120,18 @@ def test_each_question_is_answered_with_its_own_nonce(nvim: Neovim) -> None:
     assert [(each["nonce"], each["approved"]) for each in answers(nvim)] == [("nonce-1", False), ("nonce-2", True)]
 
 
+def test_of_two_questions_about_one_agent_each_has_its_own_answer(nvim: Neovim) -> None:
+    nvim.press(":LymaAsk both<CR>")
+    asked(nvim, 2)
+    nvim.wait_for_text("withdrawn")
+    assert manifest_is_shown(nvim)
+    choose(nvim, 1)
+    nvim.press(":LymaApprove<CR>")
+    asked(nvim, 3)
+    choose(nvim, 3)
+    assert answers(nvim) == [None, {"hash": HASH, "nonce": "nonce-2", "approved": True}]
+
+
 def test_keys_meant_for_the_text_answer_nothing(nvim: Neovim) -> None:
     nvim.lua(
         "vim.api.nvim_create_autocmd('InsertEnter', { once = true, callback = function() vim.cmd('LymaAsk approve') end })"

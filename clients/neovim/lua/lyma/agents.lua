@@ -113,7 +113,7 @@ function M.choose(prompt, approval, go_on)
 end
 
 ---List the agents; one that is chosen is shown whole.
-function M.list()
+function M.agents()
   M.choose("Agents", nil, function(agent)
     local params = { action = "show", hash = agent.hash }
     request(methods.subagent, params, function(result) require("lyma.house").show({ result.agent.text }) end)

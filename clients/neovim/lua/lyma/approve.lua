@@ -5,10 +5,24 @@ local READ, REJECT, APPROVE = "Read it first", "Reject", "Approve"
 ---@class lyma.Question an approval that waits for the person
 ---@field request lyma.RequestApprovalParams
 ---@field buffer integer shows what would be approved
+---@field turn? string the turn that it belongs to
 ---@field settle fun(approved?: boolean) called once, with nothing where nobody answered
 
----@type table<string, lyma.Question> by hash
+---@type lyma.Question[] several may be about one agent
 local open = {}
+
+---@type lyma.Event[] turns that have a question, before it comes
+local announced = {}
+
+---@generic T
+---@param list T[]
+---@param fits fun(each: T): boolean
+---@return T? taken the first that fits
+local function take(list, fits)
+  for index, each in ipairs(list) do
+    if fits(each) then return table.remove(list, index) end
+  end
+end
 
 ---@param hash string
 ---@return string
@@ -17,12 +31,10 @@ local function short(hash) return hash:match("^[^:]*:?") .. hash:gsub("^[^:]*:",
 ---@param request lyma.RequestApprovalParams
 ---@return integer buffer
 local function show(request)
-  local buffer = vim.api.nvim_create_buf(false, true)
   local heading = #(request.path or {}) > 0 and { "asked by " .. table.concat(request.path, " › "), "" } or {}
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.list_extend(heading, vim.split(request.text, "\n")))
-  vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden = false, "wipe"
+  local lines = vim.list_extend(heading, { request.text })
+  local buffer, window = require("lyma.house").show(lines, nil, { split = "above", win = -1 })
   vim.api.nvim_buf_set_name(buffer, ("lyma://approval/%d"):format(buffer))
-  local window = vim.api.nvim_open_win(buffer, true, { split = "above", win = -1 })
   local options = vim.wo[window][0]
   options.winbar = request.title:gsub("%%", "%%%%")
   options.wrap, options.linebreak, options.number, options.relativenumber = true, true, false, false
@@ -58,14 +70,16 @@ end
 function M.answer(request)
   local waiting = coroutine.running()
   local approved, is_settled
-  local question = { request = request, buffer = -1 }
+  local announcement = take(announced, function(event) return event.hash == request.hash end)
+  local question = { request = request, buffer = -1, turn = announcement and announcement.turn }
   question.settle = function(answer)
     if is_settled then return end
-    is_settled, approved, open[request.hash] = true, answer, nil
+    is_settled, approved = true, answer
+    take(open, function(each) return each == question end)
     if vim.api.nvim_buf_is_valid(question.buffer) then vim.api.nvim_buf_delete(question.buffer, { force = true }) end
     if coroutine.status(waiting) == "suspended" then coroutine.resume(waiting) end
   end
-  open[request.hash] = question
+  table.insert(open, question)
   when_idle(function()
     if is_settled then return end
     question.buffer = show(request)
@@ -82,18 +96,25 @@ function M.answer(request)
   return { hash = request.hash, nonce = request.nonce, approved = approved }
 end
 
----The question about `hash` needs no answer any longer.
----@param hash string
-function M.settle(hash)
-  if open[hash] then open[hash].settle(nil) end
+---A question is about to come.
+---@param event lyma.ApprovalRequested
+function M.expect(event) table.insert(announced, event) end
+
+---The question of this turn needs no answer any longer.
+---@param event lyma.ApprovalResolved
+function M.settle(event)
+  local function fits(each) return (each.request or each).hash == event.hash and each.turn == event.turn end
+  take(announced, fits)
+  local question = take(open, fits)
+  if question then question.settle(nil) end
 end
 
 ---Ask again what is open; with `hash`, only about that one.
 ---@param hash? string
 ---@return boolean whether anything was
 function M.ask_again(hash)
-  for each, question in pairs(open) do
-    if not hash or hash == "" or each == hash then
+  for _, question in ipairs(open) do
+    if not hash or hash == "" or question.request.hash == hash then
       ask(question)
       return true
     end

@@ -91,11 +91,12 @@ local reactions = {
   notice = function(view, event) view:append((event.level == "warning" and "**%s**" or "*%s*"):format(event.text)) end,
   ["approval.requested"] = function(view, event)
     tell_activity("waiting for you")
+    require("lyma.approve").expect(event)
     view:append(("▸ **approval** %s"):format(event.title), event.hash)
   end,
   ["approval.resolved"] = function(view, event)
     view:append(("▸ **%s** %s"):format(event.state, event.hash))
-    require("lyma.approve").settle(event.hash)
+    require("lyma.approve").settle(event)
   end,
   usage = function(view, event) view:mark(render.money(event.usage.costMicros)) end,
   ["turn.completed"] = function(view, event)
@@ -130,8 +131,6 @@ function M.lose(client_id)
   tell_activity("")
 end
 
-local tokens = 0
-
 ---Send a request whose events go to `view`.
 ---@param view lyma.View
 ---@param client vim.lsp.Client
@@ -139,8 +138,7 @@ local tokens = 0
 ---@param params table
 ---@param on_result? fun(result: any)
 function M.send(view, client, method, params, on_result)
-  tokens = tokens + 1
-  params.workDoneToken = ("lyma-%d-%d"):format(vim.fn.getpid(), tokens)
+  params.workDoneToken = ("lyma-%d-%d"):format(vim.fn.getpid(), vim.uv.hrtime())
   view.client_id = client.id
   M.activity.running = M.activity.running + 1
   tell_activity("asking")

@@ -4,22 +4,17 @@ local M = {}
 
 local PATIENCE_MS = 500
 
----Ask a server that runs already; completion starts none.
+---Ask a server that runs already; completion starts none, and has nothing where none answers in time.
 ---@param method string
 ---@param params table
----@return any result nothing where none answers in time
-local function look_up(method, params)
+---@param rows string the field of the result that lists what is looked for
+---@param ... string fields of each
+---@return string[]
+local function look_up(method, params, rows, ...)
   local client = vim.lsp.get_clients({ name = "lyma" })[1]
   local answer = client and client:request_sync(method, params, PATIENCE_MS)
-  return answer and answer.result
-end
-
----@param rows? table[]
----@param ... string fields
----@return string[]
-local function fields(rows, ...)
   local found = {}
-  for _, row in ipairs(rows or {}) do
+  for _, row in ipairs(answer and answer.result and answer.result[rows] or {}) do
     for _, field in ipairs({ ... }) do
       found[#found + 1] = row[field]
     end
@@ -35,14 +30,10 @@ local function mentions(lead)
 end
 
 local function agents()
-  local found = look_up(methods.subagent, { action = "list", root = require("lyma").root() })
-  return fields(found and found.agents, "name", "hash")
+  return look_up(methods.subagent, { action = "list", root = require("lyma").root() }, "agents", "name", "hash")
 end
 
-local function sessions()
-  local found = look_up(methods.sessions, { action = "list" })
-  return fields(found and found.sessions, "session")
-end
+local function sessions() return look_up(methods.sessions, { action = "list" }, "sessions", "session") end
 
 ---@type table<string, fun(lead: string): string[]>
 local candidates = {
@@ -53,10 +44,7 @@ local candidates = {
   Compile = function(lead) return vim.list_extend(vim.fn.getcompletion(lead, "file"), agents()) end,
   Sessions = sessions,
   Undo = sessions,
-  Models = function()
-    local found = look_up(methods.status, vim.empty_dict())
-    return fields(found and found.providers, "name")
-  end,
+  Models = function() return look_up(methods.status, vim.empty_dict(), "providers", "name") end,
 }
 
 ---Complete an argument of one of the commands.

@@ -6,12 +6,16 @@ local M = {}
 
 ---Show lines in a split that `q` closes.
 ---@param lines string[]
-function M.show(lines)
+---@param filetype? string without one, nothing of the text is hidden
+---@param place? vim.api.keyset.win_config
+---@return integer buffer
+---@return integer window
+function M.show(lines, filetype, place)
   local buffer = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(table.concat(lines, "\n"), "\n"))
-  vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden, vim.bo[buffer].filetype = false, "wipe", "markdown"
+  vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden, vim.bo[buffer].filetype = false, "wipe", filetype or ""
   vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buffer })
-  vim.api.nvim_open_win(buffer, true, { split = "below", win = 0 })
+  return buffer, vim.api.nvim_open_win(buffer, true, place or { split = "below", win = 0 })
 end
 
 ---@param status lyma.StatusResult
@@ -32,7 +36,7 @@ end
 
 ---Show what is configured and how it fares.
 function M.status()
-  lyma.request(methods.status, vim.empty_dict(), function(status) M.show(M.describe(status)) end)
+  lyma.request(methods.status, vim.empty_dict(), function(status) M.show(M.describe(status), "markdown") end)
 end
 
 ---List models; of one provider, or of all.
@@ -48,7 +52,7 @@ function M.models(provider)
     for _, failure in ipairs(result.failures) do
       lines[#lines + 1] = ("- **%s** %s"):format(failure.provider, failure.message)
     end
-    M.show(lines)
+    M.show(lines, "markdown")
   end)
 end
 

@@ -85,18 +85,13 @@ function M.statusline()
   return money and "Lyma " .. money or ""
 end
 
----Where each command is done: a module and its function, which takes the command's arguments as one string.
+---Where the commands are done that `lyma.agents` does not do; the function is the command's name in lower case.
 local places = {
-  Approve = { "lyma.agents", "approve" },
-  Draft = { "lyma.agents", "draft" },
-  Compile = { "lyma.agents", "compile" },
-  Run = { "lyma.agents", "run" },
-  Agents = { "lyma.agents", "list" },
-  Sessions = { "lyma.house", "sessions" },
-  Status = { "lyma.house", "status" },
-  Undo = { "lyma.house", "undo" },
-  Models = { "lyma.house", "models" },
-  Stop = { "lyma", "stop" },
+  Sessions = "lyma.house",
+  Status = "lyma.house",
+  Undo = "lyma.house",
+  Models = "lyma.house",
+  Stop = "lyma",
 }
 
 ---Run one of the `:Lyma…` commands.
@@ -108,7 +103,7 @@ function M.run(name, given)
     local last = given.range > 0 and given.line2 or nil
     return M.ask(given.args, { is_new = given.bang, first = first, last = last })
   end
-  require(places[name][1])[places[name][2]](given.args)
+  require(places[name] or "lyma.agents")[name:lower()](given.args)
 end
 
 return M

@@ -49,22 +49,15 @@ function View:is_alive()
   return self.buffer ~= nil and vim.api.nvim_buf_is_valid(self.buffer) and vim.api.nvim_buf_is_loaded(self.buffer)
 end
 
----@return integer? window of the current tab page that shows this transcript, or else any
-function View:window()
-  local others
-  for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
-    local shown = vim.api.nvim_win_get_buf(window)
-    if shown == self.buffer then return window end
-    others = others or (vim.b[shown].lyma_transcript and window)
-  end
-  return others
-end
-
 ---Show the transcript in the current tab page; the cursor stays where it is.
 function View:show()
   self:ensure()
-  local window = self:window()
-  if window and vim.api.nvim_win_get_buf(window) == self.buffer then return end
+  local window
+  for _, each in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    local shown = vim.api.nvim_win_get_buf(each)
+    if shown == self.buffer then return end
+    window = vim.b[shown].lyma_transcript and each or window
+  end
   local split = vim.g.lyma_split or (vim.o.columns >= 120 and "right" or "below")
   window = window or vim.api.nvim_open_win(self.buffer, false, { split = split, win = -1 })
   vim.api.nvim_win_set_buf(window, self.buffer)
