@@ -103,6 +103,8 @@ def test_it_asks_streams_stops_and_edits(tmp_path: Path) -> None:
         vim.press("ccnot saved\x1b:LymaAsk edit it again\r")
         assert "> not edited a b.txt" in vim.wait_for_text("all is refused")
         assert vim.buffer() == "not saved\n2\nthree\n"
+        told = str(stub.requests[-1].body["messages"][-1])
+        assert f"{vim.root.resolve()}/a b.txt is open in an editor that takes no edits; save and close it" in told
         family = descendants(vim._process.pid)
         assert family
         vim.command("qa!")

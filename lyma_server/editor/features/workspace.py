@@ -81,7 +81,7 @@ class EditorWorkspace:
         elif change.text is None:
             await self._delete(change.path, document)
         else:
-            await self._edit(document, change.text, confirm=change.confirm)
+            await self._edit(change.path, document, change.text, confirm=change.confirm)
 
     async def _read_stored(self, path: Path) -> FileText | None:
         try:
@@ -96,12 +96,12 @@ class EditorWorkspace:
             raise EditConflict(f"{path} is open in the editor and not saved; save or close it before it is deleted.")
         await self._disk.apply(FileChange(path, None, stored.base))
 
-    async def _edit(self, document: Document, text: str, *, confirm: bool) -> None:
+    async def _edit(self, path: Path, document: Document, text: str, *, confirm: bool) -> None:
         if document.text == text:
             return
         client = self._server.client
         if not client.has("workspace.applyEdit"):
-            raise EditConflict(f"{document.uri} is open in an editor that takes no edits; close it and try again.")
+            raise EditConflict(f"{path} is open in an editor that takes no edits; save and close it there first.")
         confirm = confirm and can_confirm(client)
         edit = workspace_edit(client, document, text, confirm=confirm)
         params = {"label": "Lyma", "edit": edit}
@@ -109,11 +109,11 @@ class EditorWorkspace:
             async with asyncio.timeout(_PERSON_S if confirm else _EDITOR_S):
                 answer = await self._server.protocol.send_request_async("workspace/applyEdit", params)
         except (JsonRpcException, TimeoutError) as problem:
-            raise EditConflict(f"The editor did not take the edit of {document.uri}.") from problem
+            raise EditConflict(f"The editor did not take the edit of {path}; read it again.") from problem
         if not isinstance(answer, dict) or answer.get("applied") is not True:
             if confirm:
-                raise ToolError(f"The person did not agree to this edit of {document.uri}; ask what they want instead.")
-            raise EditConflict(f"The editor refused the edit of {document.uri}; read it again.")
+                raise ToolError(f"The person did not agree to this edit of {path}; ask what they want instead.")
+            raise EditConflict(f"The editor refused the edit of {path}; read it again.")
         await self._verify(document, text)
 
     async def _verify(self, document: Document, text: str) -> None:
