@@ -1,4 +1,4 @@
-"""docs/providers.md and what the README says of keys: every command runs, in the order of the page, and every snippet is valid."""
+"""docs/providers.md and what the README says of keys: every command runs, in the order of the page; each configuration is valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tests.pseudo_terminal import PseudoTerminal
 from tests.stub_provider import StubProvider, say
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/providers.md")}
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/providers.md", "docs/agents.md")
+}
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -98,13 +100,13 @@ def test_every_command_of_the_readme_for_real_work(env, tmp_path):
         assert (done.returncode, done.stdout) == (0, "Hello.\n"), (line, done.stderr)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ["README.md", "docs/providers.md", "docs/agents.md"])
 def test_the_configuration_is_valid(page, tmp_path):
     [block] = blocks(page, "toml")
     home = Home(tmp_path)
-    text = block if "providers" in block else f'[providers.gpu]\nbase_url = "http://127.0.0.1:8080/v1"\n{block}'
-    home.config.write_text(text)
+    gpu = '[providers.gpu]\nbase_url = "http://127.0.0.1:8080/v1"\n' if "[providers" not in block else ""
+    home.config.write_text(gpu + block)
     home.config.chmod(0o600)
     loaded = load_settings({"HOME": str(tmp_path)}, home)
     assert loaded.notices == ()
-    assert loaded.settings.providers.keys() & {"gpu", "local"}
+    assert {source.kind for source in loaded.sources.values()} >= {"file"}
