@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lyma_server.terminal.commands import Subparsers
 
 CANCELLED = 130
+COMES_AGAIN_S = 0.01
 
 OVERVIEW = """\
 Lyma is a coding agent. It lives behind your editor (lyma-server) and here in the terminal.
@@ -60,6 +61,7 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     _end_as_on_ctrl_c()
+    repeat_lost_ctrl_c()
     try:
         code = _run(list(argv), serve)
         sys.stdout.flush()
@@ -89,6 +91,20 @@ def _end_as_on_ctrl_c() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+
+
+def repeat_lost_ctrl_c() -> None:
+    """Python drops a Ctrl-C that comes while it tidies up after an import or an object; let it come again a moment later."""
+    usual = sys.unraisablehook
+
+    def heed(lost: sys.UnraisableHookArgs) -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, COMES_AGAIN_S)
+        else:
+            usual(lost)
+
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    sys.unraisablehook = heed
 
 
 def _run(argv: list[str], serve: Callable[[Sequence[str]], int]) -> int:

@@ -137,3 +137,28 @@ def test_no_file_of_ours_takes_the_place_of_a_closed_stream(tmp_path):
     result = run_in_shell("$LYMA status 2>&- <&-", tmp_path, OPENAI_API_KEY="sk-test-0123456789abcdef")
     assert (result.returncode, result.stderr) == (0, "")
     assert "openai" in result.stdout
+
+
+LOST = """
+import time, weakref
+from lyma_server.terminal.main import repeat_lost_ctrl_c
+
+def lose(_):
+    raise KeyboardInterrupt
+
+class Thing: pass
+
+repeat_lost_ctrl_c()
+thing = Thing()
+link = weakref.ref(thing, lose)
+try:
+    del thing
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("heard")
+"""
+
+
+def test_a_ctrl_c_that_python_drops_comes_again():
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.stdout, done.stderr) == ("heard\n", "")
