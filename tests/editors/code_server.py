@@ -43,6 +43,7 @@ PROFILE = {
     "extensions.autoUpdate": False,
     "git.enabled": False,
     "chat.commandCenter.enabled": False,
+    "terminal.integrated.gpuAcceleration": "off",
 }
 
 
@@ -52,6 +53,15 @@ def code_server() -> Path:
     if not entry.is_file():
         pytest.skip(f"code-server is not installed: run {SCRIPTS.relative_to(ROOT)}/install_code_server.sh {place}")
     return entry
+
+
+def needs_terminal() -> None:
+    """Skip where this code-server was installed without what its terminal needs."""
+    native = (
+        code_server().parents[2] / "lib" / "vscode" / "node_modules" / "node-pty" / "build" / "Release" / "pty.node"
+    )
+    if not native.is_file():
+        pytest.skip(f"code-server has no terminal: run {SCRIPTS.relative_to(ROOT)}/install_code_server.sh again")
 
 
 def chromium() -> str:

@@ -53,9 +53,9 @@ def install(folder: Path) -> None:
     (place / "lyma").symlink_to(CLIENT)
 
 
-def put_on_path(folder: Path, command: Sequence[str] = COMMAND) -> Path:
-    """A folder that has `lyma-server`."""
-    script = folder / "bin" / "lyma-server"
+def put_on_path(folder: Path, command: Sequence[str] = COMMAND, name: str = "lyma-server") -> Path:
+    """A folder that has the program `name`."""
+    script = folder / "bin" / name
     script.parent.mkdir(exist_ok=True)
     words = " ".join("'" + word.replace("'", "'\\''") + "'" for word in command)
     script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.editors import vscode_package
-from tests.editors.code_server import CLIENT, CodeServer
+from tests.editors.code_server import CLIENT, CodeServer, needs_terminal
+from tests.editors.neovim import put_on_path
 from tests.editors.project import Project, told
 from tests.editors.real_server import last_words, settings
 from tests.editors.stage_server import SHAPES
@@ -47,10 +48,13 @@ def start(tmp_path: Path, vsix: Path) -> Iterator[Callable[..., CodeServer]]:
     """Start VS Code on the real server and a model that answers so."""
     opened: list[StubProvider | CodeServer] = []
 
-    def open_editor(replies, variables=None, **more) -> CodeServer:
+    def open_editor(replies, variables=None, *, no_provider=False, **more) -> CodeServer:
         stub = StubProvider(replies).__enter__()
         opened.append(stub)
-        given = {**settings(stub, tmp_path / "home"), **(variables or {})}
+        house = settings(stub, tmp_path / "home")
+        address = "LYMA_PROVIDERS__LOCAL__BASE_URL"
+        given = {name: value for name, value in house.items() if not (no_provider and name == address)}
+        given |= variables or {}
         editor = CodeServer(tmp_path / "editor", given, vsix=vsix, **more)
         editor.stub, editor.variables = stub, given
         opened.append(editor)
@@ -66,6 +70,14 @@ def edit_once(request: Request) -> Reply:
     if request.body["messages"][-1]["role"] == "tool":
         return say("Done.")
     return call_tool("edit_file", {"path": "a.txt", "edits": [{"old_text": "two", "new_text": "2 😀"}]})
+
+
+def answer_suite(request: Request) -> Reply:
+    """What the tests inside the extension host ask for."""
+    words = last_words(request)
+    if "wait for it" in words:
+        return hang("still", " talking")
+    return say(f"you said: {words[words.index('say') :][:10].strip()}\u202b") if "say" in words else edit_once(request)
 
 
 def lyma_servers(editor: CodeServer) -> set[int]:
@@ -123,14 +135,14 @@ def test_an_edit_to_confirm_waits_in_the_preview(start) -> None:
 
 def test_it_holds_inside_the_extension_host(start, tmp_path: Path) -> None:
     results = tmp_path / "results.json"
-    with start(edit_once, {"SUITE_RESULT": str(results)}) as editor:
+    with start(answer_suite, {"SUITE_RESULT": str(results)}) as editor:
         editor.write("a.txt", "one\ntwo\n")
         editor.write(".lyma/agents/wrong/agent.toml", 'name = "x"\n')
         Project(editor.workspace)
         module = CLIENT / "test" / "host" / "suite.cjs"
         editor.drive("suite", suite={"extension": str(CLIENT), "module": str(module)})
     found = json.loads(results.read_text())
-    assert len(found) >= 7
+    assert len(found) >= 9
     assert set(found.values()) == {"ok"}, found
 
 
@@ -262,8 +274,6 @@ def test_a_workspace_changes_no_setting(start, tmp_path: Path) -> None:
 
 
 def test_a_machine_setting_names_the_server(tmp_path: Path, vsix: Path) -> None:
-    from tests.editors.neovim import put_on_path
-
     elsewhere = put_on_path(tmp_path, STAGE) / "lyma-server"
     machine = {"lyma.server.path": str(elsewhere)}
     with CodeServer(tmp_path / "editor", {}, vsix=vsix, command=None, machine=machine) as editor:
@@ -275,6 +285,17 @@ def test_nothing_starts_without_trust(start) -> None:
         found = editor.drive("untrusted", plain=True)
         assert not lyma_servers(editor)
     assert not [row for row in found["rows"] if "Lyma: Ask" in row]
+
+
+def test_add_key_asks_in_a_terminal_and_the_next_ask_is_answered_with_it(start) -> None:
+    needs_terminal()
+    program = (sys.executable, "-c", "from lyma_server.entry import terminal; terminal()")
+    with start([say("with the new key")], {"LYMA_ORDER": "local"}, no_provider=True) as editor:
+        put_on_path(editor.folder, program, name="lyma")
+        found = editor.drive("addKey", prompt="hello", address=editor.stub.openai_url, expect="with the new key")
+    assert editor.stub.requests[-1].headers["authorization"] == "Bearer sk-pasted-unseen"
+    assert "sk-pasted-unseen" not in found["page"] + found["text"]
+    assert "sk-pasted-unseen" not in "".join(path.read_text() for path in editor.data.rglob("*.log"))
 
 
 def test_the_button_of_the_message_installs_the_server(start) -> None:

@@ -6,8 +6,8 @@ import type { AskContext, AskParams, AskResult, Diagnostic, ErrorKind, Event } f
 import { SETTINGS } from "./settings";
 import type { Turns } from "./turns";
 import type { Action, Failed, FromPage, PageState, ToPage } from "./view/messages";
-import { oneLine } from "./view/inert";
-import type { Canceller, Cancellation, Editor } from "./vscodeapi";
+import { inert, oneLine } from "./view/inert";
+import type { Canceller, Editor, Participant } from "./vscodeapi";
 
 /** The most diagnostics that travel with a prompt. */
 export const DIAGNOSTIC_LIMIT = 30;
@@ -248,20 +248,17 @@ export class Chat {
 }
 
 /** `@lyma` in the native chat: the same ask, in a conversation of its own. */
-export function createParticipant(client: Pick<Client, "request">, turns: Turns, screen: Screen) {
-  let session: string | undefined;
+export function createParticipant(client: Pick<Client, "request">, turns: Turns, screen: Screen): Participant {
   return {
-    async ask(
-      prompt: string,
-      reply: { markdown(text: string): void; progress(text: string): void },
-      stop: Cancellation,
-    ) {
+    /** `known` is the conversation that the chat goes on with; the result is the one to go on with. */
+    async ask(prompt, known, reply, stop) {
+      let session = known;
       const texts = new Set<string>();
       const release = turns.expect(session, (event) => {
         session = event.session;
         const { kind, id } = event.type === "item.started" ? event.item : { kind: "", id: "" };
         if (kind === "text") texts.add(id);
-        if (event.type === "item.delta" && texts.has(event.item)) reply.markdown(event.text);
+        if (event.type === "item.delta" && texts.has(event.item)) reply.markdown(inert(event.text));
         if (event.type === "item.discarded" && texts.has(event.item))
           reply.markdown("\n\n*The answer broke off; it is asked again.*\n\n");
         if (event.type === "item.started" && event.item.kind === "tool_call") reply.progress(oneLine(event.item.name));
@@ -275,6 +272,7 @@ export function createParticipant(client: Pick<Client, "request">, turns: Turns,
       } finally {
         release();
       }
+      return session;
     },
   };
 }

@@ -108,7 +108,10 @@ function registerCommands(editor: Editor, { client, source, chat, view }: House)
     "status.show": async () => editor.show(describeStatus(await client.request("lyma/status", {})), "markdown"),
     "status.models": async () => editor.show(describeModels(await client.request("lyma/models", {})), "markdown"),
     "log.show": () => editor.log.show(),
-    "keys.add": async () => editor.terminal("Lyma: Add Key", await source.terminalProgram(), ["setup"]),
+    "keys.add": async () => {
+      const status = await editor.terminal("Lyma: Add Key", await source.terminalProgram(), ["setup"]);
+      if (status === 0) await useNewKey(editor, client, chat);
+    },
     "server.install": () => source.install(),
     "server.restart": () => client.restart(),
   };
@@ -116,6 +119,16 @@ function registerCommands(editor: Editor, { client, source, chat, view }: House)
     editor.command(`lyma.${name}`, () => told(editor, source, command));
   }
   registerSessions(editor, client, chat, view, (work) => told(editor, source, work));
+}
+
+/** A server reads its keys when it starts, so one that runs is started again, unless it is in the middle of an answer. */
+async function useNewKey(editor: Editor, client: House["client"], chat: Chat): Promise<void> {
+  if (chat.isBusy) {
+    const restart = { label: "Restart", run: () => editor.run("lyma.server.restart") };
+    return editor.info("The key is stored; Lyma's server sees it once it is started again.", restart);
+  }
+  if (client.isRunning) await client.restart();
+  return editor.info("The key is stored; Lyma asks with it from now on.");
 }
 
 /** Do it and say what went wrong. */

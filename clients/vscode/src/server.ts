@@ -77,7 +77,11 @@ export class ServerSource {
 
   /** The program `lyma` that belongs to the server. */
   async terminalProgram(): Promise<string> {
-    return join(dirname(await this.find()), "lyma");
+    const program = join(dirname(await this.find()), "lyma");
+    if (isProgram(program)) return program;
+    throw new Error(
+      `The program ${oneLine(program)} is missing; it belongs beside the server. Run “lyma setup” in a terminal.`,
+    );
   }
 
   private async make(report: (text: string) => void): Promise<boolean> {

@@ -52,7 +52,12 @@ export interface PageHost {
 }
 
 export interface Participant {
-  ask(prompt: string, reply: ParticipantReply, stop: Cancellation): Promise<void>;
+  ask(
+    prompt: string,
+    known: string | undefined,
+    reply: ParticipantReply,
+    stop: Cancellation,
+  ): Promise<string | undefined>;
 }
 
 export interface ParticipantReply {
@@ -115,8 +120,19 @@ function createWindow(keep: <T extends Disposable>(thing: T) => T) {
     async run(command: string, ...argument: unknown[]): Promise<unknown> {
       return vscode.commands.executeCommand(command, ...argument);
     },
-    terminal(name: string, program: string, argument: string[]): void {
-      vscode.window.createTerminal({ name, shellPath: program, shellArgs: argument }).show();
+    /** Run a program in a terminal; its exit status, undefined where there is none. */
+    async terminal(name: string, program: string, argument: string[]): Promise<number | undefined> {
+      const made = vscode.window.createTerminal({ name, shellPath: program, shellArgs: argument });
+      made.show();
+      return new Promise((resolve) => {
+        const told = keep(
+          vscode.window.onDidCloseTerminal((closed) => {
+            if (closed !== made) return;
+            told.dispose();
+            resolve(closed.exitStatus?.code);
+          }),
+        );
+      });
     },
     async copy(text: string): Promise<void> {
       await vscode.env.clipboard.writeText(text);
@@ -235,12 +251,15 @@ function createViews(context: vscode.ExtensionContext, keep: <T extends Disposab
       if (typeof chat?.createChatParticipant !== "function") {
         return false;
       }
-      const handler: vscode.ChatRequestHandler = async (request, _context, stream, token) => {
+      const handler: vscode.ChatRequestHandler = async (request, { history }, stream, token) => {
+        const last = history.at(-1);
+        const known: unknown = last instanceof vscode.ChatResponseTurn ? last.result.metadata?.session : undefined;
         const reply = {
           markdown: (text: string) => stream.markdown(text),
           progress: (text: string) => stream.progress(text),
         };
-        await participant.ask(request.prompt, reply, token);
+        const session = await participant.ask(request.prompt, word(known), reply, token);
+        return { metadata: { session } };
       };
       const made = keep(chat.createChatParticipant(id, handler));
       made.iconPath = vscode.Uri.joinPath(context.extensionUri, "media", "lyma.svg");
@@ -293,6 +312,10 @@ function asTreeItem(row: Row): vscode.TreeItem {
     item.command = { command: row.command.id, title: row.command.title, arguments: [row] };
   }
   return item;
+}
+
+function word(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 function isText(uri: vscode.Uri): boolean {

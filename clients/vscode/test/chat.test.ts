@@ -99,7 +99,6 @@ const started = (session: string, turn: string, replay?: boolean): Event => ({
   sent: [],
   ...(replay === true ? { replay } : {}),
 });
-const settled = () => new Promise(setImmediate);
 
 test("an ask goes on with the conversation, and the next window knows it", async () => {
   const stage = new Stage();
@@ -204,27 +203,30 @@ test("the page can ask, stop, open a file and press the known buttons, and no mo
   assert.deepEqual(stage.acted, ["addKey"]);
 });
 
-test("the native chat gets the answer's text, in a conversation of its own", async () => {
+test("the native chat gets the answer's text, inert, in a conversation of its own", async () => {
   const stage = new Stage();
   const participant = createParticipant(stage.client as never, stage.turns, stage.editor);
   const said: string[] = [];
   const reply = { markdown: (text: string) => said.push(text), progress: (text: string) => said.push(`(${text})`) };
-  const asked = participant.ask("hello", reply, stage.editor.canceller().token);
+  const asked = participant.ask("hello", undefined, reply, stage.editor.canceller().token);
   const place = { session: "s7", turn: "t1", seq: 1 };
+  const call = { kind: "tool_call", id: "i1", name: "read_file", arguments: {} } as const;
   stage.turns.hear(started("s7", "t1"));
   stage.turns.hear({ ...place, type: "item.started", item: { kind: "thinking", id: "i0", text: "" } });
   stage.turns.hear({ ...place, type: "item.delta", item: "i0", text: "hm" });
-  stage.turns.hear({
-    ...place,
-    type: "item.started",
-    item: { kind: "tool_call", id: "i1", name: "read_file", arguments: {} },
-  });
+  stage.turns.hear({ ...place, type: "item.started", item: call });
   stage.turns.hear({ ...place, type: "item.started", item: { kind: "text", id: "i2", text: "" } });
-  stage.turns.hear({ ...place, type: "item.delta", item: "i2", text: "Hello" });
+  stage.turns.hear({ ...place, type: "item.delta", item: "i2", text: "Hello\u202e\u001b[31m" });
   stage.last().resolve({});
-  await asked;
-  await settled();
-  assert.deepEqual(said, ["(read_file)", "Hello"]);
-  void participant.ask("more", reply, stage.editor.canceller().token);
+  assert.equal(await asked, "s7");
+  assert.deepEqual(said, ["(read_file)", "Hello[U+202E]␛[31m"]);
+  const more = participant.ask("more", "s7", reply, stage.editor.canceller().token);
   assert.equal(stage.last().params.session, "s7");
+  stage.last().reject({ message: "It is gone.", data: { kind: "session_not_found" } });
+  assert.equal(await more, undefined); // the next ask of this chat begins anew
+  assert.match(said.at(-1) ?? "", /It is gone/);
+  const other = participant.ask("another chat", undefined, reply, stage.editor.canceller().token);
+  assert.equal(stage.last().params.session, null);
+  stage.last().resolve({});
+  await other;
 });

@@ -188,6 +188,28 @@ export const scenarios = {
     return window.seen();
   },
 
+  /** No key: the button in the view opens a terminal that asks for one, and then the answer comes. */
+  async addKey(window, { prompt, address, expect, shot }) {
+    await window.ask(prompt);
+    await window.chat.locator(".failure button", { hasText: "Add Key" }).click();
+    const terminal = window.page.locator(".terminal.xterm .xterm-rows");
+    const answers = [
+      ["Number or name:", "local"],
+      ["Address", address],
+      ["Key for local", "sk-pasted-unseen"],
+    ];
+    for (const [question, answer] of answers) {
+      await terminal.filter({ hasText: question }).waitFor();
+      await window.page.keyboard.type(answer);
+      if (shot && answer === "local") await window.shot(shot);
+      await window.page.keyboard.press("Enter");
+    }
+    await window.toast("The key is stored").waitFor({ timeout: 60_000 });
+    await window.ask(prompt);
+    await window.shows(expect, 60_000);
+    return { ...(await window.seen()), page: await window.page.locator("body").innerText() };
+  },
+
   /** The tests inside the extension host have run by now. */
   async suite() {
     return {};

@@ -6,6 +6,38 @@ const vscode = require("vscode");
 const extension = () => vscode.extensions.getExtension("lyma.lyma");
 const texts = () => vscode.workspace.textDocuments.map((document) => document.getText());
 
+// This module lies in the extension's folder, so it shares its API: what the extension registers can be had here.
+const registered = {};
+const create = vscode.chat?.createChatParticipant;
+if (create) {
+  vscode.chat.createChatParticipant = (id, handler) => {
+    registered[id] = { handler, participant: create.call(vscode.chat, id, handler) };
+    return registered[id].participant;
+  };
+}
+
+/** Ask `@lyma` as the native chat does, after the turns that were before; `during` hears of what is said. */
+async function askParticipant(prompt, history, during = () => undefined) {
+  const said = [];
+  const source = new vscode.CancellationTokenSource();
+  const say = (kind) => (text) => {
+    said.push([kind, text]);
+    during(said, source);
+  };
+  const stream = { markdown: say("markdown"), progress: say("progress") };
+  const { handler } = registered["lyma.participant"];
+  const result = await handler({ prompt, command: undefined, references: [] }, { history }, stream, source.token);
+  const turn = Object.assign(Object.create(vscode.ChatResponseTurn.prototype), { result, response: [] });
+  return {
+    result,
+    turn,
+    words: said
+      .filter(([kind]) => kind === "markdown")
+      .map(([, text]) => text)
+      .join(""),
+  };
+}
+
 const tests = {
   "nothing is active before it is asked for": () => {
     assert.ok(extension());
@@ -15,6 +47,25 @@ const tests = {
     await vscode.commands.executeCommand("lyma.status.show");
     assert.equal(extension().isActive, true);
     assert.ok(texts().some((text) => text.startsWith("# Lyma 0.")));
+  },
+  "@lyma answers in the native chat, goes on with its conversation, and begins anew in a new chat": async () => {
+    const { participant } = registered["lyma.participant"];
+    assert.match(participant.iconPath.path, /lyma\.svg$/);
+    const first = await askParticipant("say apples", []);
+    assert.equal(first.words, "you said: say apples[U+202B]");
+    const { session } = first.result.metadata;
+    assert.equal(typeof session, "string");
+    const second = await askParticipant("say pears", [first.turn]);
+    assert.equal(second.result.metadata.session, session);
+    const other = await askParticipant("say plums", []);
+    assert.notEqual(other.result.metadata.session, session);
+  },
+  "@lyma stops when the native chat is stopped": async () => {
+    const stopped = await askParticipant("wait for it", [], (said, source) => {
+      if (said.some(([, text]) => text.includes("still"))) source.cancel();
+    });
+    assert.match(stopped.words, /^still/);
+    assert.equal(typeof stopped.result.metadata.session, "string");
   },
   "every command of package.json is there, and so are the server's own": async () => {
     const all = await vscode.commands.getCommands(true);
