@@ -163,7 +163,7 @@ end
 function View:mark(text)
   local place = self:is_alive() and vim.api.nvim_buf_get_extmark_by_id(self.buffer, statuses, 1, {}) or {}
   if place[1] then
-    local options = { id = 1, virt_text = { { text or "", "Comment" } }, virt_text_pos = "right_align" }
+    local options = { id = 1, virt_text = { { text or "", "Comment" } }, virt_text_pos = "eol_right_align" }
     vim.api.nvim_buf_set_extmark(self.buffer, statuses, place[1], 0, options)
   end
 end
