@@ -21,6 +21,7 @@ from lyma_server.executor.enclosure import Enclosure, Process, new_enclosure
 from lyma_server.executor.ground import Ground, fence_for
 from lyma_server.executor.output import HeadAndTail, Reader
 from lyma_server.executor.verdict import judge
+from lyma_server.isolation.heir import Heir
 from lyma_server.isolation.tier import TEMPORARY
 
 if TYPE_CHECKING:
@@ -235,12 +236,15 @@ class Commands:
 
     async def _begin(self) -> tuple[Fence, Enclosure]:
         enclosure = new_enclosure()  # it takes a moment, in which the fence is made and proven
+        heir = Heir.of(())  # killed meanwhile, we would leave the first process of a bubblewrap behind
         try:
             fence = await fence_for(self.ground)
             await enclosure.open(fence.words, self.ground.place, fence.reach)
         except BaseException:
             await enclosure.close()
             raise
+        finally:
+            heir.dismiss()
         return fence, enclosure
 
     def _folder(self, folder: Path | None) -> Path:

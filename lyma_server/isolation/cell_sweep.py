@@ -1,6 +1,6 @@
-"""Ends what a Lyma that was killed has left of its cells.
+"""Ends what a Lyma that was killed has left of its cells, and of the sandboxes of its commands.
 
-Bubblewrap makes the first process of a cell and then lets it go on; killed in between, with its parent, it leaves one that
+Bubblewrap makes the first process of each and then lets it go on; killed in between, with its parent, it leaves one that
 waits for ever. That has run nothing and can do nothing, but it is there. Standard library only.
 """
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from lyma_server.isolation.cell_marks import ENTER_INSIDE, FIRST_USER, SLOTS
+from lyma_server.isolation.cell_marks import BUBBLEWRAP, ENTER_INSIDE, FIRST_USER, OUR_WORD, SLOTS
 
 PROC: Final = Path("/proc")
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def sweep() -> list[int]:
-    """Kill first processes of cells whose bubblewrap is gone; their numbers."""
+    """Kill first processes whose bubblewrap is gone; their numbers."""
     ended = []
     for name in os.listdir(PROC):  # noqa: PTH208 - names, not paths, of every process of the machine
         with suppress(OSError, ValueError, KeyError):
@@ -42,16 +42,23 @@ def sweep() -> list[int]:
 
 def _is_abandoned(pid: int) -> bool:
     words = _words(pid)
-    if ENTER_INSIDE.encode() not in words:
+    is_cell = ENTER_INSIDE.encode() in words
+    if not is_cell and not _is_of_commands(words):
         return False
     facts = _facts(pid)
     namespaces = facts["NSpid"]
     is_first = len(namespaces) > 1 and namespaces[-1] == "1"
-    return is_first and _is_ours(int(facts["Uid"][0])) and _words(int(facts["PPid"][0])) != words
+    user = int(facts["Uid"][0])
+    return is_first and _is_ours(user, is_cell=is_cell) and _words(int(facts["PPid"][0])) != words
 
 
-def _is_ours(user: int) -> bool:
-    if os.geteuid() == 0:
+def _is_of_commands(words: list[bytes]) -> bool:
+    """Bubblewrap still: what it becomes later has other words."""
+    return os.path.basename(words[0]) == BUBBLEWRAP.encode() and any(OUR_WORD.encode() in word for word in words)  # noqa: PTH119 - bytes
+
+
+def _is_ours(user: int, *, is_cell: bool) -> bool:
+    if is_cell and os.geteuid() == 0:
         return FIRST_USER <= user < FIRST_USER + SLOTS
     return user == os.geteuid()
 

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
+from lyma_server.isolation.cell_marks import OUR_WORD
 from lyma_server.isolation.kernel import has_exec_notification, landlock_abi
 from lyma_server.isolation.process import HelperFailed, run_helper
 
@@ -28,6 +29,7 @@ TRIAL: Final = (
     "--tmpfs",
     "/run",
     "/bin/true",
+    OUR_WORD,
 )
 SETTINGS: Final = (
     (

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,12 @@ from lyma_server.factory.sandbox import Launch, Sandbox
 from lyma_server.isolation import cell, cell_canary, cell_marks
 from lyma_server.isolation.cell_sweep import sweep
 from tests.agents import bundle
+from tests.command_sessions import throwaway_home
 from tests.guards import running_children
 from tests.processes import descendants, find, is_gone, wait_for, wait_until_gone, words_of
+from tests.raw_client import environment
 from tests.security.evil import SANDBOXED, order, plainly, surroundings, who
-from tests.security.world import PLAIN, PLAIN_BWRAPS, PYTHON
+from tests.security.world import PLAIN, PYTHON, caught_in_its_start
 
 pytestmark = SANDBOXED
 FEW, MANY = 5, 100
@@ -204,16 +207,15 @@ def test_what_was_staged_goes_with_the_parent(who, own_folder):
     assert left == [*kept, "workspace", "workspace/src", "workspace/src/a"]
 
 
-def test_what_was_left_in_the_middle_of_a_start_is_swept():
+@pytest.mark.parametrize("mark", [cell_marks.ENTER_INSIDE, cell_marks.OUR_WORD], ids=["an agent's", "the commands'"])
+def test_what_was_left_in_the_middle_of_a_start_is_swept(mark):
     """Bubblewrap that is killed before it has let its child go on leaves it behind, whatever it was told; the trap itself."""
     reading, writing = os.pipe()
     user = cell_marks.FIRST_USER
     drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if os.geteuid() == 0 else []
     info = os.open(os.devnull, os.O_WRONLY)
-    wait = ["--info-fd", str(info), "--userns-block-fd", str(reading)]
-    words = [*drop, str(PLAIN_BWRAPS[0]), "--unshare-all", "--unshare-user", "--die-with-parent", *wait]
-    program = ["--ro-bind", "/usr", "/usr", "--", "/usr/bin/python3", cell_marks.ENTER_INSIDE]
-    with subprocess.Popen([*words, *program], pass_fds=[reading, info], env={}) as bubblewrap:
+    words = [*(drop if mark == cell_marks.ENTER_INSIDE else ()), *caught_in_its_start(reading, info, mark)]
+    with subprocess.Popen(words, pass_fds=[reading, info], env={}) as bubblewrap:
         wait_for(lambda: descendants(bubblewrap.pid))
         (first,) = descendants(bubblewrap.pid)
         assert first not in sweep(), "its bubblewrap is there"
@@ -224,6 +226,17 @@ def test_what_was_left_in_the_middle_of_a_start_is_swept():
     assert not is_gone(first), "the trap"
     assert first in sweep()
     assert wait_until_gone([first]) < 5
+
+
+def test_nothing_is_left_of_a_sandbox_of_commands_whose_lyma_is_killed_in_the_middle_of_its_start():
+    with throwaway_home() as home:
+        words = [sys.executable, "-m", "tests.security.killed_start", str(home)]
+        with subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, text=True) as parent:
+            first = int(parent.stdout.readline())
+            started = descendants(parent.pid)
+            assert first in started
+            parent.kill()
+        assert wait_until_gone(started) < 5
 
 
 def runs_inside(pid: int) -> bool:

@@ -38,6 +38,15 @@ def works(bwrap: Path, *, plainly: bool) -> bool:
 
 BWRAPS = [path for path in probe.find_bwraps() if works(path, plainly=os.geteuid() != 0)]
 PLAIN_BWRAPS = [path for path in BWRAPS if works(path, plainly=True)]
+
+
+def caught_in_its_start(reading: int, info: int, program: str) -> list[str]:
+    """The words of a bubblewrap that makes its child, and lets it go on when something is said on the pipe `reading`."""
+    wait = ["--info-fd", str(info), "--userns-block-fd", str(reading)]
+    words = [str(PLAIN_BWRAPS[0]), "--unshare-all", "--unshare-user", "--die-with-parent", *wait]
+    return [*words, "--ro-bind", "/usr", "/usr", "--", PYTHON, program]
+
+
 LANDLOCK = kernel.landlock_abi()
 MEANS = {
     "bwrap": Means(next(iter(BWRAPS), None), "", LANDLOCK, True),
