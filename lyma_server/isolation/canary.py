@@ -56,7 +56,7 @@ def _prepare(confinement: Confinement, stack: ExitStack) -> dict[str, Any]:
     """What must be out of reach inside; all of it is within reach here. An empty folder would prove nothing."""
     sentinels = [stack.enter_context(sentinel(home, 0o600)) for home in confinement.masked]
     temporary = stack.enter_context(sentinel(TEMPORARY, 0o644))
-    name = f"{FILE}{secrets.token_hex(8)}"
+    name = own_name()
     addresses = () if confinement.sockets else (f"@{name}", str(TEMPORARY / name))
     for address in addresses:
         stack.enter_context(listening(address))
@@ -87,10 +87,15 @@ def _unproven(reason: str) -> MaskUnavailable:
     )
 
 
+def own_name() -> str:
+    """For a file of a proof's own, unlike any other."""
+    return f"{FILE}{secrets.token_hex(8)}"
+
+
 @contextmanager
-def sentinel(folder: Path, mode: int) -> Iterator[Path]:
+def sentinel(folder: Path, mode: int, name: str = "") -> Iterator[Path]:
     remove_stale(folder, time.time())
-    file = folder / f"{FILE}{secrets.token_hex(8)}"
+    file = folder / (name or own_name())
     file.touch(mode=mode, exist_ok=False)
     try:
         yield file

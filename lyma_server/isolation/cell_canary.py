@@ -7,19 +7,20 @@ import json
 import os
 import platform
 import secrets
+import shutil
 import socket
 import sys
-import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lyma_server.errors import SandboxUnavailable, refusal_of
-from lyma_server.isolation.canary import FILE, TEMPORARY, listening, sentinel
+from lyma_server.isolation.canary import TEMPORARY, listening, own_name, sentinel
 from lyma_server.isolation.cell import ENVIRONMENT, PYTHON, SETPRIV, CellLimits, CellPlan, start_cell
 from lyma_server.isolation.cell_filter import ORDER
 from lyma_server.isolation.cell_marks import OURS
 from lyma_server.isolation.cell_sweep import sweep
+from lyma_server.isolation.heir import Heir
 from lyma_server.isolation.probe import NOT_INSTALLED, find_bwraps, why
 from lyma_server.isolation.process import HelperFailed
 
@@ -90,8 +91,10 @@ def unavailable(hindrance: str) -> SandboxUnavailable:
 async def complaint_of(bwrap: Path) -> str | None:
     """Run the canary once; what it could do, or why it could not be run."""
     with ExitStack() as stack:
-        trial = _prepare(stack)
-        plan = _plan(bwrap, stack)
+        file, socket_name, folder = (TEMPORARY / own_name() for _ in range(3))
+        stack.callback(Heir.of((file, socket_name, folder)).dismiss)
+        trial = _prepare(file.name, socket_name.name, stack)
+        plan = _plan(bwrap, folder, stack)
         try:
             said, output = await _ask(plan, trial)
         except HelperFailed as failure:
@@ -99,8 +102,9 @@ async def complaint_of(bwrap: Path) -> str | None:
     return None if said == trial["proof"] else said or output.strip() or "it said nothing"
 
 
-def _plan(bwrap: Path, stack: ExitStack) -> CellPlan:
-    empty = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=TEMPORARY, prefix=FILE)))
+def _plan(bwrap: Path, empty: Path, stack: ExitStack) -> CellPlan:
+    empty.mkdir(mode=0o700)
+    stack.callback(shutil.rmtree, empty, ignore_errors=True)
     empty.chmod(0o755)  # a user who owns nothing must get there
     here = Path(__file__).parent
     files = {f"{OURS}/lyma_server/isolation/{name}": (here / name).read_bytes() for name in PARTS}
@@ -125,15 +129,14 @@ async def _ask(plan: CellPlan, trial: dict[str, Any]) -> tuple[str, str]:
     return said.decode(errors="replace"), ended.output
 
 
-def _prepare(stack: ExitStack) -> dict[str, Any]:
-    """What must be out of reach inside; all of it is within reach here."""
-    name = f"{FILE}{secrets.token_hex(8)}"
+def _prepare(file: str, name: str, stack: ExitStack) -> dict[str, Any]:
+    """What must be out of reach inside, under these names; all of it is within reach here."""
     sockets = (f"@{name}", str(TEMPORARY / name))
     for address in sockets:
         stack.enter_context(listening(address))
     return {
         "proof": secrets.token_hex(16),
-        "files": [str(stack.enter_context(sentinel(TEMPORARY, 0o644))), "/etc/passwd"],
+        "files": [str(stack.enter_context(sentinel(TEMPORARY, 0o644, file))), "/etc/passwd"],
         "sockets": sockets,
         "ports": [stack.enter_context(_listening_on_loopback())],
         "variables": [*ENVIRONMENT, "PWD"],
