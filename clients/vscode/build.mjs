@@ -1,6 +1,6 @@
 // Bundles the extension (one CJS file) and the page of the chat view; with --tests the tests too, with --wheel the server.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -18,26 +18,41 @@ with zipfile.ZipFile(path) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED
 path.write_bytes(made.getvalue())
 `;
 
+/** The licenses of the packages of which something is in the bundles, as they ask for it. */
+function writeNotices(bundles) {
+  const inputs = bundles.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const folders = inputs.map((name) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(name)?.[0]).filter(Boolean);
+  const notices = [...new Set(folders)].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(here, folder, "package.json"), "utf8"));
+    const file = readdirSync(join(here, folder)).find((each) => /^licen[cs]e/i.test(each));
+    if (file === undefined) throw new Error(`${name} has no license file.`);
+    return `${name} ${version} (${license})\n\n${readFileSync(join(here, folder, file), "utf8").trim()}\n`;
+  });
+  writeFileSync(join(here, "dist", "NOTICES.txt"), notices.join(`\n${"-".repeat(80)}\n\n`));
+}
+
 const here = dirname(fileURLToPath(import.meta.url));
 const given = new Set(process.argv.slice(2));
 const common = {
   absWorkingDir: here,
   bundle: true,
   logLevel: "warning",
+  metafile: true,
   minify: given.has("--release"),
   sourcemap: given.has("--release") ? false : "inline",
 };
 const node = { ...common, platform: "node", format: "cjs", target: "node20", external: ["vscode"] };
 
 rmSync(join(here, "dist"), { recursive: true, force: true });
-await build({ ...node, entryPoints: ["src/extension.ts"], outfile: "dist/extension.js" });
-await build({
+const extension = await build({ ...node, entryPoints: ["src/extension.ts"], outfile: "dist/extension.js" });
+const page = await build({
   ...common,
   entryPoints: ["src/view/page.ts"],
   outfile: "dist/view.js",
   format: "iife",
   target: "es2022",
 });
+writeNotices([extension, page]);
 await build({ ...common, entryPoints: ["src/view/page.css"], outfile: "dist/view.css" });
 if (given.has("--tests")) {
   const tests = readdirSync(join(here, "test")).filter((name) => name.endsWith(".test.ts"));

@@ -24,6 +24,16 @@ def manifest() -> dict:
     return json.loads((CLIENT / "package.json").read_text())
 
 
+def production_packages() -> dict[str, str]:
+    """The packages that are no tools, with their versions, as the lock file has them."""
+    locked = json.loads((CLIENT / "package-lock.json").read_text())["packages"]
+    return {
+        name.rpartition("node_modules/")[2]: each["version"]
+        for name, each in locked.items()
+        if name and not each.get("dev")
+    }
+
+
 def sources() -> dict[str, str]:
     return {str(path.relative_to(CLIENT)): path.read_text() for path in sorted((CLIENT / "src").rglob("*.ts"))}
 
@@ -54,6 +64,21 @@ def test_the_lock_file_names_no_registry() -> None:
     assert '"resolved"' not in (CLIENT / "package-lock.json").read_text()
 
 
+def test_the_packages_that_go_along_are_these() -> None:
+    """Two are named, the rest comes with them; none runs a script when it is installed, each is pinned by its hash."""
+    given = json.loads((CLIENT / "package.json").read_text())["dependencies"]
+    assert set(given) == {"markdown-it", "vscode-languageclient"}
+    assert set(production_packages()) == {
+        "argparse", "balanced-match", "brace-expansion", "entities", "linkify-it", "markdown-it", "mdurl", "minimatch",
+        "punycode.js", "semver", "uc.micro", "vscode-jsonrpc", "vscode-languageclient", "vscode-languageserver-protocol",
+        "vscode-languageserver-textdocument", "vscode-languageserver-types",
+    }  # fmt: skip
+    locked = json.loads((CLIENT / "package-lock.json").read_text())["packages"]
+    for name, each in locked.items():
+        assert not name or each.get("integrity", "").startswith("sha512-"), name
+        assert each.get("dev") or not each.get("hasInstallScript"), name
+
+
 def test_settings_are_few_and_nobodys_but_the_persons() -> None:
     settings = manifest()["contributes"]["configuration"]["properties"]
     assert set(settings) == {"lyma.server.path", "lyma.chat.showThinking"}
@@ -73,9 +98,14 @@ def test_the_package_is_small_and_whole() -> None:
     path = vscode_package.package()
     assert path.stat().st_size < LIMIT_BYTES
     with zipfile.ZipFile(path) as packed:
+        notices = packed.read("extension/dist/NOTICES.txt").decode()
         names = set(packed.namelist())
         bundle = packed.read("extension/dist/extension.js").decode()
     assert any(re.fullmatch(r"extension/server/lyma-.*\.whl", name) for name in names)
     assert {"extension/LICENSE.txt", "extension/media/icon.png", "extension/readme.md"} <= names
     assert not [name for name in names if "node_modules" in name or name.endswith((".ts", ".map"))]
     assert "lyma/requestApproval" in bundle
+    bundled = dict(re.findall(r"^(\S+) (\d+\.\d+\.\d+) \([\w.-]+\)$", notices, re.MULTILINE))
+    assert {"markdown-it", "vscode-languageclient"} <= bundled.keys()
+    assert bundled.items() <= production_packages().items()
+    assert notices.count("Copyright") >= len(bundled) - 1  # one license names its people elsewhere

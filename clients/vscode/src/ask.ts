@@ -250,7 +250,6 @@ export class Chat {
 /** `@lyma` in the native chat: the same ask, in a conversation of its own. */
 export function createParticipant(client: Pick<Client, "request">, turns: Turns, screen: Screen): Participant {
   return {
-    /** `known` is the conversation that the chat goes on with; the result is the one to go on with. */
     async ask(prompt, known, reply, stop) {
       let session = known;
       const texts = new Set<string>();

@@ -123,10 +123,7 @@ function registerCommands(editor: Editor, { client, source, chat, view }: House)
 
 /** A server reads its keys when it starts, so one that runs is started again, unless it is in the middle of an answer. */
 async function useNewKey(editor: Editor, client: House["client"], chat: Chat): Promise<void> {
-  if (chat.isBusy) {
-    const restart = { label: "Restart", run: () => editor.run("lyma.server.restart") };
-    return editor.info("The key is stored; Lyma's server sees it once it is started again.", restart);
-  }
+  if (chat.isBusy) return editor.info("The key is stored; “Lyma: Restart Server” makes the server see it.");
   if (client.isRunning) await client.restart();
   return editor.info("The key is stored; Lyma asks with it from now on.");
 }

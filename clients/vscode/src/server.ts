@@ -4,7 +4,7 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { NoServer } from "./client";
-import { asShell, findServer, installCommands, PYTHON_CHECK, PYTHONS, SETTINGS } from "./settings";
+import { asShell, findServer, installCommands, PYTHON_CHECK, PYTHONS, SETTINGS, word } from "./settings";
 import { oneLine } from "./view/inert";
 import type { Editor } from "./vscodeapi";
 
@@ -127,10 +127,6 @@ export class ServerSource {
     await this.editor.remember(AGREED, program, "everywhere");
     return program;
   }
-}
-
-function word(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
 }
 
 async function findPython(): Promise<string> {

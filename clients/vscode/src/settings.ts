@@ -6,6 +6,10 @@ export const SERVER = "lyma-server";
 /** The names of the settings in package.json, without their prefix. */
 export const SETTINGS = { serverPath: "server.path", showThinking: "chat.showThinking" } as const;
 
+export function word(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
 export interface Places {
   /** What the setting says; empty: nothing. */
   readonly setting: string;

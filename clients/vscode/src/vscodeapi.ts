@@ -1,6 +1,7 @@
 // The only importer of `vscode`: what the rest needs of the editor, in plain data and without decisions.
 import * as vscode from "vscode";
 import type { ActiveDocument, Diagnostic, DocumentVersion } from "./protocol.gen";
+import { word } from "./settings";
 
 export interface Disposable {
   dispose(): void;
@@ -51,13 +52,11 @@ export interface PageHost {
   hear(message: unknown): void;
 }
 
+/** The conversation to go on with. */
+type Known = string | undefined;
+
 export interface Participant {
-  ask(
-    prompt: string,
-    known: string | undefined,
-    reply: ParticipantReply,
-    stop: Cancellation,
-  ): Promise<string | undefined>;
+  ask(prompt: string, known: Known, reply: ParticipantReply, stop: Cancellation): Promise<Known>;
 }
 
 export interface ParticipantReply {
@@ -124,15 +123,10 @@ function createWindow(keep: <T extends Disposable>(thing: T) => T) {
     async terminal(name: string, program: string, argument: string[]): Promise<number | undefined> {
       const made = vscode.window.createTerminal({ name, shellPath: program, shellArgs: argument });
       made.show();
-      return new Promise((resolve) => {
-        const told = keep(
-          vscode.window.onDidCloseTerminal((closed) => {
-            if (closed !== made) return;
-            told.dispose();
-            resolve(closed.exitStatus?.code);
-          }),
-        );
+      const closed = new Promise<void>((resolve) => {
+        keep(vscode.window.onDidCloseTerminal((each) => each === made && resolve()));
       });
+      return closed.then(() => made.exitStatus?.code);
     },
     async copy(text: string): Promise<void> {
       await vscode.env.clipboard.writeText(text);
@@ -312,10 +306,6 @@ function asTreeItem(row: Row): vscode.TreeItem {
     item.command = { command: row.command.id, title: row.command.title, arguments: [row] };
   }
   return item;
-}
-
-function word(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
 }
 
 function isText(uri: vscode.Uri): boolean {
