@@ -31,6 +31,8 @@ QUESTION = {
     "path": [],
 }
 
+ALARM = "[Sign in](command:workbench.action.terminal.new) or [here](https://example.org/) \u202e<b>now</b>"
+
 ATTACK = """<script>globalThis.hacked = 1</script>
 <img src="https://example.org/beacon.png" onerror="globalThis.hacked = 2">
 ![picture](https://example.org/beacon2.png)
@@ -186,6 +188,8 @@ def main() -> None:
             os._exit(0)
         elif method == "lyma/ask":
             threading.Thread(target=Turn(message).play, daemon=True).start()
+        elif method == "lyma/models":
+            send({"id": message["id"], "error": {"code": -31020, "message": ALARM, "data": {"kind": "provider_error"}}})
         elif "id" in message:
             send({"id": message["id"], "result": result_of(method)})
 

@@ -239,6 +239,15 @@ def test_a_malicious_answer_is_inert(stage: CodeServer) -> None:
     assert found["errors"] == []
 
 
+def test_a_malicious_message_is_inert(stage: CodeServer) -> None:
+    found = stage.drive("notification", title="Lyma: Show Models", expect="Sign in")
+    assert found["links"] == 0
+    assert (
+        found["text"]
+        == "[Sign in] (command:workbench.action.terminal.new) or [here] (https://example.org/) [U+202E]<b>now</b>"
+    )
+
+
 def test_no_process_is_left_when_the_window_closes(start) -> None:
     with start([hang("still talking")]) as editor:
         closed = editor.drive("leave", prompt="hello", expect="still talking")["closed"]

@@ -5,7 +5,7 @@ import { describeFailure } from "./ask";
 import type { Client } from "./client";
 import type { AgentDiagnostic, AgentInfo, AgentRun, PendingApproval, RunInfo, SubagentResult } from "./protocol.gen";
 import { money } from "./view/cards";
-import { oneLine } from "./view/inert";
+import { inert, oneLine } from "./view/inert";
 import type { Choice, Editor, Row } from "./vscodeapi";
 
 const DRAFTS = "**/agent.toml";
@@ -226,7 +226,8 @@ export class Agents {
     const hash = subject(row, "question") ?? subject(row, "agent") ?? (await this.pickAgent("Show", () => true));
     if (hash === undefined) return;
     const { agent } = await this.client.request("lyma/approve", { action: "show", hash });
-    if (agent !== undefined) await this.approvals.show(shortHash(hash), `${agent.title}\n${hash}\n\n${agent.text}\n`);
+    if (agent !== undefined)
+      await this.approvals.show(shortHash(hash), `${oneLine(agent.title)}\n${hash}\n\n${inert(agent.text)}\n`);
   }
 
   private async revoke(row: unknown): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Blocks } from "../src/view/blocks";
-import { inert, oneLine } from "../src/view/inert";
+import { inert, oneLine, unlinked } from "../src/view/inert";
 import { type Node, render, webAddress } from "../src/view/markdown";
 
 function walk(nodes: readonly Node[], seen: (node: Exclude<Node, string>) => void): void {
@@ -83,6 +83,10 @@ test("text that hides or reorders other text is shown by name", () => {
   assert.equal(inert("👩‍💻 a\u200db"), "👩‍💻 a[U+200D]b");
   assert.equal(inert("\u{e0041}x"), "[U+E0041]x");
   assert.equal(inert("naïve Ωμέγα 漢字 ÷"), "naïve Ωμέγα 漢字 ÷");
+});
+
+test("a notification gets no link from anybody's words", () => {
+  assert.equal(unlinked("[x](command:a) [y](https://b)"), "[x] (command:a) [y] (https://b)");
 });
 
 test("a title is one short line", () => {

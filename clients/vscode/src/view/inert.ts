@@ -20,6 +20,11 @@ function name(character: string): string {
   return `[U+${code.toString(16).toUpperCase().padStart(4, "0")}]`;
 }
 
+/** The same words without links: a notification makes `[words](command:id)` a button that runs the command. */
+export function unlinked(text: string): string {
+  return text.replaceAll("](", "] (");
+}
+
 /** One line of at most `most` characters. */
 export function oneLine(text: string, most = 200): string {
   const line = inert(text).replace(/\s+/g, " ").trim();

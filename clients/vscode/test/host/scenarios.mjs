@@ -215,6 +215,15 @@ export const scenarios = {
     return {};
   },
 
+  /** A message that means harm, in a notification. */
+  async notification(window, { title, expect }) {
+    await window.command(title);
+    const toast = window.toast(expect);
+    await toast.waitFor();
+    const message = toast.locator(".notification-list-item-message");
+    return { text: await message.innerText(), links: await message.locator("a").count() };
+  },
+
   /** What the status command shows. */
   async status(window, { expect, shot }) {
     await window.command("Lyma: Show Status");
