@@ -176,9 +176,10 @@ def test_a_process_keeps_its_own_time_when_it_has_to_read_again(open_state, cloc
 
 
 def test_no_row_holds_longer_than_a_day(open_state, clocks, tmp_path):
-    open_state().hold(mark())
+    state = open_state()
+    state.hold(mark())
+    assert state.database.flush()
     connection = sqlite3.connect(tmp_path / "state.db")
-    open_state().snapshot()
     with connection:
         connection.execute(
             "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, 'x', '', 1)",
