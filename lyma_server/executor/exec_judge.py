@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +21,6 @@ from lyma_server.isolation.sight import Sight
 if TYPE_CHECKING:
     from lyma_server.isolation.exec_request import ExecRequest
 
-
-FOLDERS_KNOWN_S: Final = 1.0
 
 LOADER_VALUES: Final = frozenset({
     "--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
@@ -45,10 +43,10 @@ class ExecJudge:
     def __init__(self, place: Place, identities: Identities) -> None:
         self._place = place
         self._identities = identities
-        self._known = KnownFolders(place)
+        self._known = known_folders(place)
 
     def __call__(self, request: ExecRequest) -> Refusal | None:
-        before = SEEN_FROM.set(Sight(request.sight.pid, request.sight.root, self._known))
+        before = SEEN_FROM.set(Sight(request.sight.pid, request.sight.root, KnownFolders(self._known)))
         try:
             tools = self._tools(request)
             refusal = next((refusal for tool in tools if (refusal := self._refusal(request, tool))), None)
@@ -102,32 +100,29 @@ class ExecJudge:
 
 
 class KnownFolders:
-    """What must not be lost, and every folder above it, by device and inode.
+    """What must not be lost, by device and inode. Made for one question: the number of a folder that is gone is given away."""
 
-    Looked for anew after a second: the number of one that is gone is given away. One that came within that second is still
-    known by its name.
-    """
+    def __init__(self, folders: tuple[str, ...]) -> None:
+        self._folders = folders
 
-    def __init__(self, place: Place) -> None:
-        real = [Path(path).resolve() for path in (place.home, place.workspace, place.lyma_home) if path]
-        self._folders = tuple(dict.fromkeys(str(folder) for path in real for folder in (path, *path.parents)))
-        self._found: dict[tuple[int, int], str] = {}
-        self._until = 0.0
+    def __call__(self, identity: tuple[int, int]) -> str | None:
+        """The one at `identity`, null where none is."""
+        return self._there.get(identity)
 
-    def __call__(self) -> dict[tuple[int, int], str]:
-        """Those that are there."""
-        now = time.monotonic()
-        if now >= self._until:
-            self._found, self._until = self._look(), now + FOLDERS_KNOWN_S
-        return self._found
-
-    def _look(self) -> dict[tuple[int, int], str]:
+    @cached_property
+    def _there(self) -> dict[tuple[int, int], str]:
         found = {}
         for folder in self._folders:
             with suppress(OSError):
-                status = os.stat(folder)  # noqa: PTH116 - four times as fast
+                status = os.stat(folder)  # noqa: PTH116 - four times as fast, and run at every exec that names a path
                 found[status.st_dev, status.st_ino] = folder
         return found
+
+
+def known_folders(place: Place) -> tuple[str, ...]:
+    """What must not be lost, and every folder above it."""
+    real = [Path(path).resolve() for path in (place.home, place.workspace, place.lyma_home) if path]
+    return tuple(dict.fromkeys(str(folder) for path in real for folder in (path, *path.parents)))
 
 
 def is_loader(tool: str | None) -> bool:

@@ -14,7 +14,7 @@ from attrs import frozen
 from lyma_server.isolation.kernel import call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 DELETED: Final = " (deleted)"
 """What the kernel adds to the path of a file that is gone."""
@@ -84,12 +84,12 @@ class _Reached(NamedTuple):
 class Sight:
     """Of the process `pid`, whose root the descriptor `root` is.
 
-    `known` tells folders by device and inode: a process that may mount can show them to itself under other names.
+    `known` names a folder by device and inode: a process that may mount can show it to itself under another name.
     """
 
     pid: int
     root: int
-    known: Callable[[], Mapping[tuple[int, int], str]] = dict
+    known: Callable[[tuple[int, int]], str | None] | None = None
 
     def open(self, path: str) -> int:
         """Open (O_PATH) what an absolute `path` names, links included. Raises OSError as that process would get it."""
@@ -111,18 +111,19 @@ class Sight:
     def _as_known(self, reached: _Reached) -> str:
         """The path below the innermost known folder on its way, by the name by which that is known."""
         path = posixpath.normpath(reached.real.rstrip("/") + reached.rest)
-        folders = self.known()
+        if self.known is None:
+            return path
         if "/.." in reached.rest:  # it leads back up
-            return self._below_known(path, path, folders)
-        known = folders.get(reached.identity)
+            return self._below_known(path, path, self.known)
+        known = self.known(reached.identity)
         if known is not None:
             return known.rstrip("/") + path[len(reached.real.rstrip("/")) :]
-        return self._below_known(path, reached.real.rpartition("/")[0], folders)
+        return self._below_known(path, reached.real.rpartition("/")[0], self.known)
 
-    def _below_known(self, path: str, place: str, folders: Mapping[tuple[int, int], str]) -> str:
+    def _below_known(self, path: str, place: str, known_at: Callable[[tuple[int, int]], str | None]) -> str:
         """`path`, renamed at `place` or the innermost folder around it that is known."""
-        while folders and place not in ("", "/"):
-            known = folders.get(self._identity_at(place))
+        while place not in ("", "/"):
+            known = known_at(self._identity_at(place))
             if known is not None:
                 return known.rstrip("/") + path[len(place) :] or "/"
             place = place.rpartition("/")[0]

@@ -89,8 +89,12 @@ def run(_args: Namespace) -> int:
         _surroundings(Path(folder), provider.base_url),
     ):
         for number, step in enumerate(STEPS, 1):
-            if _take(number, step) == CANCELLED:
+            code = _take(number, step)
+            if code == CANCELLED:
                 return CANCELLED
+            if code == NOT_APPROVED and sys.stdin.isatty():  # to run it now would only ask the same person again
+                sys.stdout.write("\nYou did not approve it, so it does not run.\n")
+                break
     sys.stdout.write("\nThat was the tour; its home is gone again. Begin with `lyma setup`.\n")
     return 0
 

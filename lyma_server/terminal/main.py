@@ -57,12 +57,10 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
     """Run one command and return its exit code. `serve` is the other face, for `lyma serve`."""
     if argv[:1] != ["serve"]:  # which says so where its pipes are closed
         hold_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
     _end_as_on_ctrl_c()
     repeat_lost_ctrl_c()
     try:
+        _replace_unencodable()
         code = _run(list(argv), serve)
         sys.stdout.flush()
     except LymaError as error:
@@ -77,6 +75,13 @@ def main(argv: Sequence[str], serve: Callable[[Sequence[str]], int]) -> int:
         _say(complaint(error) or _told(error))
         code = 1
     return code
+
+
+def _replace_unencodable() -> None:
+    """Write what an output's encoding lacks as escapes. Raises OSError where an output does not take what it holds already."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _told(error: Exception) -> str:

@@ -39,6 +39,16 @@ def test_with_a_person_the_agent_runs(lyma_env, tmp_path):
         assert terminal.leave() == 0
 
 
+def test_a_person_who_refuses_is_not_asked_again(lyma_env, tmp_path):
+    with PseudoTerminal("demo", env=lyma_env, cwd=tmp_path) as terminal:
+        terminal.expect(PROMPT, timeout_s=60)
+        terminal.type("reject")
+        terminal.expect("You did not approve it, so it does not run.")
+        terminal.expect("That was the tour")
+        assert terminal.shown.count(PROMPT) == 1
+        assert terminal.leave() == 0
+
+
 def test_the_users_keys_take_no_part(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-used-0123456789")
     monkeypatch.setenv("LYMA_ORDER", "openai")

@@ -141,7 +141,7 @@ async def test_it_ends_when_its_parent_is_killed(stage, held):
     words = [sys.executable, "-W", "ignore", "-c", PARENT, stage, held]
     parent = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     pid, holder, folder = (await parent.stdout.readline()).decode().split()
-    assert "llama_child.py" in command_of(int(pid))
+    await until(lambda: "llama_child.py" in (command_of(int(pid)) or ""))  # it may only just be executed
     parent.kill()
     await parent.wait()
     await until(lambda: command_of(int(pid)) is None)

@@ -11,7 +11,7 @@ import pytest
 
 from lyma_server.isolation import heir, launch
 from lyma_server.isolation.heir import Heir
-from tests.guards import living_children
+from tests.guards import running_children
 from tests.processes import wait_for
 
 DYING = """
@@ -49,7 +49,7 @@ def test_one_that_is_dismissed_removes_nothing(place):
     waiting.dismiss()
     waiting.dismiss()
     assert (place / "inner/file").exists()
-    assert not living_children()
+    assert not running_children()
 
 
 def test_nothing_but_our_end_moves_it(place):

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import type { ActiveDocument, Diagnostic, DocumentVersion } from "./protocol.gen";
 import { word } from "./settings";
-import { unlinked } from "./view/inert";
+import { withoutLinks } from "./view/inert";
 
 export interface Disposable {
   dispose(): void;
@@ -97,7 +97,7 @@ function createWindow(keep: <T extends Disposable>(thing: T) => T) {
   const say =
     (show: (message: string, ...labels: string[]) => Thenable<string | undefined>) =>
     async (message: string, ...buttons: Button[]): Promise<void> => {
-      const chosen = await show(unlinked(message), ...buttons.map((button) => button.label));
+      const chosen = await show(withoutLinks(message), ...buttons.map((button) => button.label));
       await buttons.find((button) => button.label === chosen)?.run();
     };
   return {

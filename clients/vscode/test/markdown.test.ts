@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Blocks } from "../src/view/blocks";
-import { inert, oneLine, unlinked } from "../src/view/inert";
+import { inert, oneLine, withoutLinks } from "../src/view/inert";
 import { type Node, render, webAddress } from "../src/view/markdown";
 
 function walk(nodes: readonly Node[], seen: (node: Exclude<Node, string>) => void): void {
@@ -86,7 +86,7 @@ test("text that hides or reorders other text is shown by name", () => {
 });
 
 test("a notification gets no link from anybody's words", () => {
-  assert.equal(unlinked("[x](command:a) [y](https://b)"), "[x] (command:a) [y] (https://b)");
+  assert.equal(withoutLinks("[x](command:a) [y](https://b)"), "[x] (command:a) [y] (https://b)");
 });
 
 test("a title is one short line", () => {

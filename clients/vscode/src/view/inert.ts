@@ -21,7 +21,7 @@ function name(character: string): string {
 }
 
 /** The same words without links: a notification makes `[words](command:id)` a button that runs the command. */
-export function unlinked(text: string): string {
+export function withoutLinks(text: string): string {
   return text.replaceAll("](", "] (");
 }
 
