@@ -174,7 +174,9 @@ class Core:
     def _check_named(self, name: str) -> None:
         order = self.loaded.settings.order
         if name not in order:
-            raise UsageError(f"There is no provider {name[:40]!r} in your order ({', '.join(order)}).")
+            known = name in self.loaded.settings.providers
+            adding = f"; `lyma config set order {','.join((*order, name))}` adds it" if known else ""
+            raise UsageError(f"There is no provider {name[:40]!r} in your order ({', '.join(order)}){adding}.")
         if not usable(self.keys[name]):
             raise ConfigError(f"{self._complaint(name)}; run `lyma keys add {name}`.")
 

@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
         sys.stdout.write(json.dumps(_as_json(examined), ensure_ascii=False) + "\n")
     elif examined.bundle is not None:
         sys.stdout.write(f"{examined.bundle.hash}\n")
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and open_factory().standing(examined.bundle.hash, Path.cwd()) != "approved":
             sys.stderr.write(f"To let it run in this folder: lyma approve {examined.bundle.hash[:19]}\n")
     for diagnostic in () if args.json else examined.diagnostics:
         hint, place = plain_line(diagnostic.hint), plain_line(os.path.relpath(folder / diagnostic.place))

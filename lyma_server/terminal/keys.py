@@ -89,6 +89,7 @@ def _add(args: Namespace) -> int:
     add_key(home, args.provider, read_key(f"Key for {args.provider} (not shown): "), args.account, os.environ)
     sys.stdout.write(f"Added a key for {args.provider} to {home.config}.\n")
     _warn_of_variable(args.provider)
+    _warn_of_order(home, args.provider)
     return 0
 
 
@@ -129,3 +130,21 @@ def _warn_of_variable(provider: str) -> None:
     variable = variable_of(("providers", provider, "keys"))
     if os.environ.get(variable):
         sys.stderr.write(f"The variable {variable} is set and wins over the keys in the file.\n")
+
+
+def _warn_of_order(home: Home, provider: str) -> None:
+    """An order that the person chose stays theirs, but a key of a provider that it leaves out would lie idle unseen."""
+    from lyma_server.config.load import load_settings
+
+    try:
+        loaded = load_settings(os.environ, home)
+    except ConfigError:  # another command says what was wrong with the file before
+        return
+    order, source = loaded.settings.order, loaded.sources["order"]
+    if provider in order or source.kind == "default":
+        return
+    if source.kind == "file":
+        adding = f"`lyma config set order {','.join((*order, provider))}` adds it"
+    else:
+        adding = f"add it to {source.where}"
+    sys.stderr.write(f"Your order ({', '.join(order)}) leaves {provider} out; {adding}.\n")

@@ -57,12 +57,15 @@ def set_up(home: Home, probe: Probe) -> int:
     try:
         name = _choose()
         has_new_key = _configure(home, name)
-        _include_in_order(home, name)
+        chosen = _include_in_order(home, name)
         sys.stdout.write(f"Stored in {home.config}, for you alone (mode 0600). Testing {name} …\n")
         problem = asyncio.run(probe(name))
-        return _report(home, name, problem, has_new_key=has_new_key)
+        keeps = _keeps(problem, has_new_key=has_new_key)
+        if not keeps:
+            _take_back(home, name, chosen)
     except EOFError:
         raise UsageError("The input ended, so setup stopped here; run `lyma setup` again to go on.") from None
+    return 0 if keeps else 1
 
 
 def _choose() -> str:
@@ -124,26 +127,37 @@ def _store_key(home: Home, name: str, remark: str) -> bool:
             return True
 
 
-def _include_in_order(home: Home, name: str) -> None:
-    """An order that the person once chose stays theirs; the new provider comes last in it."""
+def _include_in_order(home: Home, name: str) -> tuple[str, ...] | None:
+    """An order that the person once chose stays theirs; the new provider comes last in it.
+
+    Returns the order as it was before, null if it stays.
+    """
     loaded = load_settings(os.environ, home)
     order, source = loaded.settings.order, loaded.sources["order"]
     if name in order or source.kind == "default":
-        return
+        return None
     if source.kind == "file":
         set_value(home, "order", ",".join((*order, name)), os.environ)
-    else:
-        sys.stdout.write(f"{source.where} does not name {name}, so it is not asked; add it there.\n")
+        return order
+    sys.stdout.write(f"{source.where} does not name {name}, so it is not asked; add it there.\n")
+    return None
 
 
-def _report(home: Home, name: str, problem: str | None, *, has_new_key: bool) -> int:
+def _keeps(problem: str | None, *, has_new_key: bool) -> bool:
+    """Say how the test went. Returns whether what was stored stays."""
     if problem is None:
         sys.stdout.write('It works. Ask something: lyma ask "what does this project do?"\n')
-        return 0
+        return True
     sys.stdout.write(f"It does not work yet: {plain_line(problem)}\n")
     if not has_new_key or read_line("Keep the key? [Y/n] ").strip().lower() not in NO:
         sys.stdout.write("Kept. `lyma doctor` says what to do when you want to look again.\n")
-        return 0
+        return True
+    return False
+
+
+def _take_back(home: Home, name: str, chosen: tuple[str, ...] | None) -> None:
+    """Remove the key, and restore the order that the person had chosen before."""
     remove_last_key(home, name, os.environ)
+    if chosen is not None:
+        set_value(home, "order", ",".join(chosen), os.environ)
     sys.stdout.write("Taken back.\n")
-    return 1

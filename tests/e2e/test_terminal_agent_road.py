@@ -56,6 +56,18 @@ def house(tmp_path, stub):
     return House(tmp_path, stub)
 
 
+def test_compiling_names_the_approval_only_while_it_is_missing(house):
+    """At a terminal; the hash alone goes to a pipe."""
+    with house.terminal("compile-agent", NAME) as terminal:
+        terminal.expect("To let it run in this folder: lyma approve sha256:")
+        assert terminal.leave() == 0
+    house.approve(house.compiled())
+    with house.terminal("compile-agent", NAME) as terminal:
+        assert terminal.leave() == 0
+        assert "sha256:" in terminal.shown
+        assert "lyma approve" not in terminal.shown
+
+
 def test_by_its_person(house, stub):
     """Refused without a person; asked for at a terminal; its patch shown and made after a yes; undone; one byte more refused."""
     hash_ = house.compiled()

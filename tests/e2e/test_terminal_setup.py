@@ -64,6 +64,36 @@ def test_a_key_that_does_not_work_is_taken_back(config, lyma_env):
     assert stored(config) == {"providers": {"openai": {"keys": []}}}
 
 
+def test_what_is_taken_back_leaves_the_order_as_it_was(config, lyma_env):
+    config.parent.mkdir(mode=0o700)
+    config.write_text('order = ["kimi"] # mine\n\n[providers.kimi]\nkeys = ["a-key-of-kimi"]\n')
+    config.chmod(0o600)
+    with PseudoTerminal("setup", env=lyma_env | {"OPENAI_BASE_URL": refusing_url()}) as terminal:
+        terminal.expect("Number or name: ")
+        terminal.type("openai")
+        terminal.expect("not shown: ")
+        terminal.type(KEY)
+        terminal.expect("Keep the key? [Y/n] ")
+        terminal.type("n")
+        terminal.expect("Taken back.")
+        assert terminal.leave() == 1
+    assert stored(config)["order"] == ["kimi"]
+    assert "# mine" in config.read_text()
+
+
+def test_a_key_that_the_order_leaves_out_is_told(config, lyma_env):
+    config.parent.mkdir(mode=0o700)
+    config.write_text('order = ["kimi"]\n')
+    config.chmod(0o600)
+    done = run_lyma("keys", "add", "openai", env=lyma_env, stdin=KEY)
+    assert "`lyma config set order kimi,openai` adds it" in done.stderr
+    elsewhere = run_lyma("keys", "add", "deepseek", env=lyma_env | {"LYMA_ORDER": "openai"}, stdin=KEY)
+    assert "(openai) leaves deepseek out; add it to " in elsewhere.stderr
+    assert "LYMA_ORDER" in elsewhere.stderr
+    named = run_lyma("keys", "add", "kimi", env=lyma_env, stdin=KEY)
+    assert (named.returncode, named.stderr) == (0, "")
+
+
 def test_a_server_of_ones_own_needs_an_address_and_joins_an_order_that_was_chosen(config, lyma_env):
     config.parent.mkdir(mode=0o700)
     config.write_text('order = ["kimi"] # mine\n\n[providers.kimi]\nkeys = ["a-key-of-kimi"]\n')

@@ -101,6 +101,12 @@ async def test_who_is_not_configured_cannot_be_asked(build):
             core.start(AskParams(prompt="hi", **{name: "nobody"}), DiskWorkspace(None), None, print)
 
 
+async def test_who_is_configured_but_not_in_the_order_is_told_how_to_come_in(build):
+    core = build(LYMA_ORDER="openai", OPENAI_API_KEY=KEY, LYMA_PROVIDERS__GPU__BASE_URL="http://127.0.0.1:9/v1")
+    with pytest.raises(UsageError, match=r"in your order \(openai\); `lyma config set order openai,gpu` adds it"):
+        core.start(AskParams(prompt="hi", provider="gpu"), DiskWorkspace(None), None, print)
+
+
 async def test_without_any_key_the_sentence_says_what_to_do(build):
     core = build(LYMA_ORDER="openai", LYMA_PROVIDERS__OPENAI__KEYS="env:NOT_THERE")
     with pytest.raises(ConfigError, match=r"No provider can be asked: .*NOT_THERE.*; run `lyma setup`"):
