@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from tests.security.world import BWRAPS, LINUX
 from tests.stub_provider import StubProvider, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = [
@@ -83,6 +85,62 @@ async def test_what_the_tools_say_must_be_what_the_script_expects(tmp_path: Path
     script = [{"calls": [call]}, {"told": "no such words", "say": "Done."}]
     (outcome,) = await rehearse([made_task(tmp_path / "odd", TWO, script)])
     assert outcome.missing.startswith("step 2 expects 'no such words', but was told 'a.txt was changed")
+
+
+def judged(task: str, place: Path, edit: Callable[[Path], object]) -> subprocess.CompletedProcess[str]:
+    """What the check says once `edit` has been at the repository."""
+    edit(tasks(task)[0].lay_out(place))
+    words = [sys.executable, "-B", "facts.py"]
+    return subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=60, check=False)
+
+
+def in_place(name: str, *changes: tuple[str, str]) -> Callable[[Path], object]:
+    def edit(work: Path) -> None:
+        text = (work / name).read_text()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (work / name).write_text(text)
+
+    return edit
+
+
+def one_test(call: str) -> Callable[[Path], object]:
+    text = f"import unittest\nfrom slugs import slugify\nclass T(unittest.TestCase):\n    def test(self):\n        {call}\n"
+    return lambda work: (work / "test_slugs.py").write_text(text)
+
+
+CENTS = ("{abs(cents) % 100}", "{abs(cents) % 100:02}")
+PHONY = (".PHONY: all clean", ".PHONY: all clean dist")
+DIST = "dist: all\n\ttar -cf out.tar out.txt\n\nclean:\n\trm -f out.txt out.tar\n"
+CLEAN = "clean:\n\trm -f out.txt\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "edit"),
+    [
+        ("failing-tests", in_place("money/amount.py", ('half_up(float(text.replace(",", "."))', 'int(float(text.replace(",", ""))'), CENTS)),
+        ("add-a-test", one_test("self.assertEqual(slugify('Ab  c '), 'ab-c')")),
+        ("add-a-test", one_test("self.assertEqual(slugify('Ab,  c! '), 'ab-c')")),
+        ("makefile-target", in_place("Makefile", (CLEAN, DIST.replace("-cf", "-tf")), PHONY)),
+        ("makefile-target", in_place("Makefile", (CLEAN, DIST.replace("rm -f", "echo")), PHONY)),
+    ],
+    ids=["rounds down", "punctuation is not tested", "the start is not tested", "packs nothing", "cleans nothing"],
+)  # fmt: skip
+def test_a_likely_mistake_is_noticed(task: str, edit: Callable[[Path], object], tmp_path: Path) -> None:
+    done = judged(task, tmp_path / "task", edit)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_what_tools_leave_behind_is_no_mistake(tmp_path: Path) -> None:
+    def edit(work: Path) -> None:
+        for path in (*work.rglob("*.py"), work / "README.md"):
+            path.write_text(re.sub(r"\bget_user\b", "find_user", path.read_text()))
+        subprocess.run([sys.executable, "-m", "compileall", "-q", "."], cwd=work, check=True)
+        assert list(work.rglob("*.pyc"))
+
+    done = judged("rename-a-function", tmp_path / "task", edit)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

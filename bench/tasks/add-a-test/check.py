@@ -3,7 +3,9 @@ from facts import WORK, only_changed, own_tests_pass, text
 BROKEN = {
     "letter case": (".lower()", ".casefold().upper().swapcase().title()"),
     "runs": ("]+", "]"),
-    "the ends": ('.strip("-")', ""),
+    "punctuation": ("[^a-z0-9]+", "[ -]+"),
+    "the start": (".strip(", ".rstrip("),
+    "the end": (".strip(", ".lstrip("),
 }
 
 
