@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 9
 SERVERS = 5
+PATIENCE_S = 60.0
+"""For a process that may have died before it asked."""
 BARE_SDK = """
 import os
 from openai import OpenAI
@@ -50,6 +52,7 @@ def _first_request(environ: Mapping[str, str], folder: Path) -> Figure:
 def until_asked(words: Sequence[str], environ: Mapping[str, str], folder: Path, stderr: IO[str] | None = None) -> float:
     """Milliseconds until the process, which is ended then, has asked its only provider."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE_S)
         local = {
             "LYMA_ORDER": "local",
             "LYMA_PROVIDERS__LOCAL__BASE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}/v1",
@@ -65,12 +68,13 @@ def until_asked(words: Sequence[str], environ: Mapping[str, str], folder: Path, 
             stderr=stderr or subprocess.DEVNULL,
         )
         with process:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(1)
-                took = (time.perf_counter() - start) * 1000
-            process.kill()
-    return took
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1)
+                    return (time.perf_counter() - start) * 1000
+            finally:
+                process.kill()
 
 
 def _idle_memory(environ: Mapping[str, str]) -> Figure:
