@@ -1,6 +1,6 @@
 """Run the benchmarks, or those that are named, and print the tables.
 
-With `--json FILE` also write the figures; with `--document` put the tables into docs/performance.md.
+With `--json FILE` also write the figures; with `--document` put the tables of all into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def main() -> int:
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    if options.document and options.names:
+        parser.error("the document holds all figures, so --document goes with no name")
     reports = [BENCHMARKS[name]() for name in options.names or BENCHMARKS]
     figures = [figure for report in reports for figure in report.figures]
     text = "\n\n".join([measure.table(figures), *(report.table for report in reports if report.table)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
-from bench import cold, measure, sessions, shares
+from bench import cold, measure, run, sessions, shares
 from bench.router import contest, faults
 
 if TYPE_CHECKING:
@@ -52,6 +54,15 @@ def test_where_the_time_goes_is_told_by_part(monkeypatch: pytest.MonkeyPatch) ->
     assert any(row.startswith("| lyma_server.router | ") for row in turn)
     for rows in (imports, turn):
         assert 95 <= sum(int(row.split("|")[2].removesuffix(" % ")) for row in rows) <= 105
+
+
+def test_the_document_is_not_written_with_a_part_of_the_figures() -> None:
+    before = run.DOCUMENT.read_bytes()
+    words = [sys.executable, "bench/run.py", "verdicts", "--document"]
+    done = subprocess.run(words, cwd=contest.ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "goes with no name" in done.stderr
+    assert run.DOCUMENT.read_bytes() == before
 
 
 def test_a_figure_is_the_median_of_its_pairs() -> None:
