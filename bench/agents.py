@@ -43,8 +43,8 @@ async def _report(staged: Path) -> Report:
     start = time.perf_counter()
     try:
         await sandbox.prove()
-    except SandboxUnavailable:
-        return Report(figures=())
+    except SandboxUnavailable as unavailable:
+        return Report(figures=(), table=f"Agents were not measured: {unavailable.message}")
     proof = (time.perf_counter() - start) * 1000
     await _start(sandbox, bundle, staged)
     return Report(figures=(await _figure(sandbox, bundle, staged),), table=_table(proof))

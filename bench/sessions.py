@@ -104,6 +104,8 @@ def at_once(port: int, folder: Path) -> tuple[Figure, Figure]:
         ends: dict[int, float] = {}
 
         def note(message: dict[str, Any]) -> None:
+            if "error" in message:
+                raise RuntimeError(f"an ask failed: {message['error']}")
             if "result" in message:
                 ends[message["id"]] = time.perf_counter()
 
