@@ -1,4 +1,4 @@
-"""Endurance: 45 seconds always, half an hour where everything is tested; SOAK_SECONDS sets another length, SOAK_SEED the seed."""
+"""Endurance: a minute always, half an hour where everything is tested; SOAK_SECONDS sets another length, SOAK_SEED the seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.soak.soak import Soak
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = float(os.environ.get("SOAK_SECONDS") or (1800 if os.environ.get("TEST_ALL") == "1" else 45))
+SECONDS = float(os.environ.get("SOAK_SECONDS") or (1800 if os.environ.get("TEST_ALL") == "1" else 60))
 SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(1 << 32))
 
 pytestmark = [LINUX, pytest.mark.skipif(not BWRAPS, reason="this kernel or container lets bubblewrap do nothing")]
