@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +19,6 @@ from tests.stub_provider import StubProvider, never_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = LINUX
 
@@ -31,11 +32,21 @@ def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
         try:
             server.ask("lyma/ask", {"prompt": "go"})
             stub.wait_for_request(timeout_s=30)
+            wait_for(lambda: rests(server.pid))
             monkeypatch.setattr(house, "DOUBT_S", 0.0)
             monkeypatch.setattr(house, "PATIENCE_S", 0.0)
             yield server
         finally:
             server.client.__exit__()
+
+
+def rests(pid: int) -> bool:
+    """Whether the event loop has nothing to do: its thread sleeps each time that we look."""
+    looks = []
+    for _ in range(5):
+        time.sleep(0.02)
+        looks.append(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0])
+    return looks == ["S"] * 5
 
 
 def test_it_names_the_tasks_with_where_they_wait_the_processes_and_the_events(waiting: House) -> None:

@@ -302,7 +302,7 @@ def test_a_full_disk_costs_the_record_and_says_so_once(store: SessionStore, monk
     store.end(begin(store, log.session))
 
 
-def test_10000_items_load_in_half_a_second(store: SessionStore) -> None:
+def test_10000_items_load_in_little_more_than_it_takes_to_parse_them(store: SessionStore) -> None:
     log = begin(store)
     turn = json.loads(log.path.read_bytes().splitlines()[-1])["turn"]
     rows = []
@@ -315,6 +315,9 @@ def test_10000_items_load_in_half_a_second(store: SessionStore) -> None:
     log.append_lines(b"".join(map(line, rows)))
     store.end(log)
     start = time.process_time()
+    assert len([json.loads(row) for row in log.path.read_bytes().splitlines()]) > 30_000
+    parsed = time.process_time() - start
+    start = time.process_time()
     log = begin(store, log.session)
     assert len(log.messages()) == 10_000
     loaded = time.process_time() - start
@@ -322,8 +325,8 @@ def test_10000_items_load_in_half_a_second(store: SessionStore) -> None:
     start = time.process_time()
     assert sum(event["turn"] == turn for event in store.replay_json(log.session)) == 20_001
     replayed = time.process_time() - start
-    assert loaded < 0.5
-    assert replayed < 0.5
+    assert loaded < parsed, (parsed, loaded)  # the figure itself is a benchmark's
+    assert replayed < 2 * parsed, (parsed, replayed)
 
 
 def test_identifiers_sort_by_time_and_are_never_the_same() -> None:
