@@ -35,7 +35,7 @@ STATUS: Final = (
 
 async def repository_state(root: Path) -> str:
     """The branch and a line for each change, as `git status --short --branch` has them; empty where there is no repository."""
-    folders = await asyncio.to_thread(_git_folders, root)
+    folders = _git_folders(root)  # a look at a few names takes less than the way to a thread and back
     if not folders:
         return ""
     status = None if await asyncio.to_thread(_runs_programs, folders) else await _status(root)
