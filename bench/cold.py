@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from bench.measure import Figure, Report, bound, figure
-from bench.startup import BARE_PYGLS, INITIALIZE
+from bench.startup import BARE_PYGLS, initializing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,18 +88,10 @@ def _idle_memory(environ: Mapping[str, str]) -> Figure:
 
 def _memory_mib(words: Sequence[str], environ: Mapping[str, str]) -> float:
     """What a server holds when it has answered `initialize` and nothing more was said."""
-    process = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
-    )
-    with process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(INITIALIZE), INITIALIZE))
-        process.stdin.flush()
-        length = int(process.stdout.readline().partition(b":")[2])
-        while process.stdout.readline() != b"\r\n":
+    with initializing(words, environ) as (pid, stdout):
+        length = int(stdout.readline().partition(b":")[2])
+        while stdout.readline() != b"\r\n":
             pass
-        json.loads(process.stdout.read(length))
-        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-        process.kill()
+        json.loads(stdout.read(length))
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024

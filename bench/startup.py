@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from bench.measure import Figure, Report, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 BARE_PYGLS = 'from pygls.lsp.server import LanguageServer; LanguageServer("bare", "1").start_io()'
@@ -21,18 +22,27 @@ PARAMS = {"processId": None, "rootUri": None, "capabilities": {}}
 INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMS}).encode()
 
 
-def initialize(command: list[str], environ: dict[str, str]) -> None:
-    """Start a server and wait for the first byte of its answer to `initialize`."""
+@contextmanager
+def initializing(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[int, IO[bytes]]]:
+    """A server that was sent `initialize`: its process number and its stdout. It is killed in the end."""
     server = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
     )
     with server:
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(INITIALIZE), INITIALIZE))
-        server.stdin.flush()
-        answered = server.stdout.read(1)
-        server.kill()
+        try:
+            server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(INITIALIZE), INITIALIZE))
+            server.stdin.flush()
+            yield server.pid, server.stdout
+        finally:
+            server.kill()
+
+
+def initialize(command: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Start a server and wait for the first byte of its answer to `initialize`."""
+    with initializing(command, environ) as (_, stdout):
+        answered = stdout.read(1)
     if not answered:
         raise RuntimeError(f"{command} did not answer")
 

@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.exec_request import ExecRequest, HiddenProcess, head_of, read_requests
-from lyma_server.isolation.sight import Sight, link_target
+from lyma_server.isolation.sight import Sight, identity_of, link_target
 
 if TYPE_CHECKING:
     from lyma_server.isolation.seccomp import Notification
@@ -191,18 +191,13 @@ def _look(request: ExecRequest) -> _Look:
     except OSError:  # a thread that does not lead its process
         pid = _leader_of(pid)
         process = os.pidfd_open(pid)
-    return _Look(process, pid, request, _identity(request.file), _beginning(pid), time.monotonic() + FIRST_LOOK_S)
+    return _Look(process, pid, request, identity_of(request.file), _beginning(pid), time.monotonic() + FIRST_LOOK_S)
 
 
 def _words(pid: int) -> tuple[str, ...]:
     """The words of a running process."""
     with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as words:  # noqa: PTH123 - twice as fast, and run at every exec
         return tuple(os.fsdecode(word) for word in words.read().split(b"\0")[:-1])
-
-
-def _identity(file: int) -> tuple[int, int]:
-    status = os.fstat(file)
-    return status.st_dev, status.st_ino
 
 
 def _beginning(pid: int) -> bytes:

@@ -135,7 +135,7 @@ class Sight:
         except (OSError, ValueError):
             return NOWHERE
         try:
-            return _identity(found)
+            return identity_of(found)
         finally:
             os.close(found)
 
@@ -154,7 +154,7 @@ class Sight:
             try:
                 real = link_target(f"/proc/self/fd/{found}").removesuffix(DELETED)
                 onward = self._onward(found, real, rest) if rest else None
-                return _Reached(real, rest, onward, _identity(found))
+                return _Reached(real, rest, onward, identity_of(found))
             finally:
                 os.close(found)
 
@@ -171,7 +171,8 @@ class Sight:
         return None if ":[" in target else f"{real}/{target}{after}"
 
 
-def _identity(file: int) -> tuple[int, int]:
+def identity_of(file: int) -> tuple[int, int]:
+    """Device and inode of an open file."""
     status = os.fstat(file)
     return status.st_dev, status.st_ino
 

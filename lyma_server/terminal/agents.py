@@ -1,4 +1,7 @@
-"""`lyma agents`: the compiled agents, how each stands in this folder, and their removal. Also what the other commands of agents share."""
+"""`lyma agents`: the compiled agents, how each stands in this folder, and their removal.
+
+Also what the other commands of agents share.
+"""
 
 from __future__ import annotations
 

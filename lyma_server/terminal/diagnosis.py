@@ -27,8 +27,8 @@ class Finding:
 
 
 def findings_of(probes: Iterable[Probe]) -> Iterator[Finding]:
-    """One for each fault, for each provider that answers and for each key that was woken. What is wrong with a provider is said once, not for each of
-    its keys; that no provider beyond this machine can be reached is said first, since it explains the rest.
+    """One for each fault, for each provider that answers and for each key that was woken. What is wrong with a provider is said
+    once, not for each of its keys; that no provider beyond this machine can be reached is said first, since it explains the rest.
     """
     every = tuple(probes)
     far = [probe for probe in every if not is_local(probe.where) and probe.where is not None]

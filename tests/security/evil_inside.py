@@ -16,6 +16,7 @@ MACHINE = os.uname().machine
 BAD = ctypes.c_void_p(1)
 CHANNEL = 3
 HERE = os.getpid()
+SCRATCH = "/work"  # where the sandbox has its scratch space
 
 
 def run(args):
@@ -149,7 +150,7 @@ def first_process(_args):
 
 def attributes(_args):
     """Of a file in a tmpfs, whose size does not count them."""
-    with open("/work/attributed", "w") as file:
+    with open(f"{SCRATCH}/attributed", "w") as file:
         try:
             os.setxattr(file.fileno(), "user.evil", bytes(60_000))
         except OSError:
@@ -342,7 +343,7 @@ def disk(args):
     written = 0
     try:
         for number in range(100):
-            with open(f"/work/{number}", "wb") as file:
+            with open(f"{SCRATCH}/{number}", "wb") as file:
                 for _ in range(16):
                     written += file.write(bytes(1 << 18))
                     file.flush()
@@ -356,7 +357,7 @@ def disk(args):
 def empty_files(args):
     """Each costs memory of the kernel's."""
     for number in range(args["files"]):
-        os.close(os.open(f"/work/{number}", os.O_CREAT | os.O_WRONLY))
+        os.close(os.open(f"{SCRATCH}/{number}", os.O_CREAT | os.O_WRONLY))
     time.sleep(args["rest_s"])
     return args["files"]
 
@@ -424,7 +425,11 @@ DEEDS = {
     "home": reading("{secret}"),
     "shadow": reading("/etc/shadow", "/etc/passwd"),
     "dots": reading(
-        *(f"{way}{above}{{secret}}" for way in ("/in/../..", "/work/../../..", "../../..") for above in ("", "/host"))
+        *(
+            f"{way}{above}{{secret}}"
+            for way in ("/in/../..", f"{SCRATCH}/../../..", "../../..")
+            for above in ("", "/host")
+        )
     ),
     "roots": through_roots,
     "descriptors": descriptors,

@@ -27,7 +27,8 @@ class Toolbox:
     """What a call may use. `call` is the id of its item, `new_item` names further items, `emit` tells them.
 
     `commands` gives what runs the session's commands, null where none may run; `subagents` what drafts, compiles and runs
-    agents. `ask_model` makes one model call aside, of instructions and a prompt; `charge` counts what else was used, for which there is `room`, where the turn has a limit.
+    agents. `ask_model` makes one model call aside, of instructions and a prompt; `charge` counts what else was used, for which
+    there is `room`, where the turn has a limit.
     """
 
     call: str
