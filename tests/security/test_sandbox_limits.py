@@ -32,7 +32,9 @@ SPARED = order("sleeping", wall_s=1, grace_s=0.2, weak=("kill",))
 CPU = {"limits": {"cpu_s": 1}}
 COMPUTING = order("plainly computing", **CPU)
 IGNORING = order("computing", **CPU)
-UNLIMITED = order("plainly computing", **CPU, weak=("cpu",), wall_s=4, grace_s=0)
+UNLIMITED = order(
+    "plainly computing", **CPU, weak=("cpu", "watch"), wall_s=4, grace_s=0
+)  # each holds without the other
 FRAMES = {
     "bad UTF-8": "00000002" + b"{\xff".hex(),
     "duplicate names": "0000000d" + b'{"a":1,"a":2}'.hex(),
