@@ -15,10 +15,10 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more}
 
 
-def run_lyma(*arguments: str, stdin: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run to the end, with pipes."""
+def run_lyma(*arguments: str, stdin: str = "", timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run to the end, with pipes, within `timeout` seconds."""
     return subprocess.run(
-        [*COMMAND, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False, **options
+        [*COMMAND, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout, check=False, **options
     )
 
 

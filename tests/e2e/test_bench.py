@@ -49,7 +49,7 @@ def test_a_cold_question_and_an_idle_server_are_measured(monkeypatch: pytest.Mon
 def test_where_the_time_goes_is_told_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "TURNS", 3)
     imports, turn = (table.splitlines()[2:] for table in shares.report().table.split("\n\n"))
-    assert imports[0].startswith("| openai | ")
+    assert any(row.startswith("| openai | ") for row in imports)
     assert any(row.startswith("| lyma_server | ") for row in imports)
     assert any(row.startswith("| lyma_server.router | ") for row in turn)
     for rows in (imports, turn):

@@ -13,7 +13,7 @@ TASK = "list the TODO comments of this project"
 
 
 def test_what_the_model_on_board_drafts_is_valid_or_refused_with_the_template(tmp_path):
-    done = run_lyma("draft-agent", "--provider", "embedded", TASK, cwd=tmp_path, env=dict(os.environ))
+    done = run_lyma("draft-agent", "--provider", "embedded", TASK, cwd=tmp_path, env=dict(os.environ), timeout=300)
     written = list(tmp_path.glob(".lyma/agents/*/agent.toml"))
     if done.returncode == 0:
         assert [str(path) for path in written] == [done.stdout.strip()]

@@ -42,7 +42,6 @@ def add_below(path: Path, anchor: str, block: str) -> None:
     path.write_text("".join([*lines[: at + 1], block, *lines[at + 1 :]]), encoding="utf-8")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.partition("\n")[0])
 def test_a_part_holds(part, tmp_path):
     for name in COPIED:
