@@ -3,7 +3,7 @@ import type { Approvals } from "./approve";
 import { shortHash } from "./approve";
 import { describeFailure } from "./ask";
 import type { Client } from "./client";
-import type { AgentDiagnostic, AgentInfo, AgentRun, PendingApproval, RunInfo, SubagentResult } from "./protocol.gen";
+import type { AgentDiagnostic, AgentInfo, AgentRun, PendingApproval, RunInfo } from "./protocol.gen";
 import { money } from "./view/cards";
 import { inert, oneLine } from "./view/inert";
 import type { Choice, Editor, Row } from "./vscodeapi";
@@ -116,7 +116,7 @@ export function readInput(typed: string): unknown {
 }
 
 export class Agents {
-  private readonly refreshTree: () => void;
+  readonly refresh: () => void;
 
   constructor(
     private readonly client: Pick<Client, "request" | "isRunning">,
@@ -124,7 +124,7 @@ export class Agents {
     private readonly approvals: Approvals,
     private readonly revealChat: () => Promise<void>,
   ) {
-    this.refreshTree = editor.tree(
+    this.refresh = editor.tree(
       "lyma.agents",
       () => this.rows(),
       () => this.refresh(),
@@ -143,10 +143,6 @@ export class Agents {
       editor.command(`lyma.agents.${name}`, (row) => this.told(command(row)));
     }
     editor.command("lyma.agents.refresh", () => this.refresh());
-  }
-
-  refresh(): void {
-    this.refreshTree();
   }
 
   /** Nothing is started for a view that is only in sight: without a server there are the drafts. */
@@ -210,10 +206,7 @@ export class Agents {
     await this.revealChat();
     const running = this.client.request("lyma/subagent", { action: "run", hash, input: readInput(typed) });
     this.refresh();
-    await this.report(await running);
-  }
-
-  private async report({ result }: SubagentResult): Promise<void> {
+    const { result } = await running;
     if (result !== undefined) await this.editor.show(describeRun(result), "markdown");
   }
 
@@ -234,8 +227,7 @@ export class Agents {
     const hash = subject(row, "agent") ?? (await this.pickAgent("Revoke", (agent) => agent.approval === "approved"));
     if (hash === undefined) return;
     const detail = `${hash}\n\nAfter this it can only be approved in a terminal.`;
-    const revoke = "Revoke";
-    if ((await this.editor.confirm("Revoke the approval?", detail, revoke)) !== revoke) return;
+    if ((await this.editor.confirm("Revoke the approval?", detail, "Revoke")) !== "Revoke") return;
     await this.client.request("lyma/approve", { action: "revoke", hash });
   }
 
@@ -247,11 +239,7 @@ export class Agents {
   private async pickDraft(): Promise<string | undefined> {
     const found = await this.editor.find(DRAFTS, DRAFT_LIMIT);
     const choices = found.map((uri) => ({ label: this.editor.relative(uri), value: uri }));
-    return this.pick(
-      "Compile which agent.toml?",
-      choices,
-      "There is no agent.toml here; “Lyma: Draft Agent” makes one.",
-    );
+    return this.pick("Compile which agent?", choices, "There is no agent.toml here; “Lyma: Draft Agent” makes one.");
   }
 
   private async pickAgent(verb: string, fits: (agent: AgentInfo) => boolean): Promise<string | undefined> {

@@ -62,11 +62,11 @@ export interface Surroundings {
   readonly turns: Turns;
   readonly feed: Feed;
   readonly editor: Screen & Pick<Editor, "canceller" | "recall" | "remember" | "open" | "run" | "log" | "setting">;
-  readonly page: { send(message: ToPage): void; reveal(): Promise<void> };
+  readonly page: { send(message: ToPage): void };
   /** Run a button of the page. */
   readonly act: (action: Action | "new" | "sessions" | "undo") => unknown;
-  /** Tell of a server that is missing; there may be a button that helps. */
-  readonly noServer: (problem: NoServer) => void;
+  /** Tell of a server that is missing. Resolves to true where the button of the message has brought one. */
+  readonly noServer: (problem: NoServer) => Promise<unknown>;
 }
 
 export class Chat {
@@ -75,6 +75,7 @@ export class Chat {
   private running: Canceller | undefined;
   private status: PageState["status"] = "idle";
   private failures = 0;
+  private asked = 0;
   /** Counts what has been shown: a turn of a conversation that is no longer shown is not heard. */
   private shown = 0;
 
@@ -108,6 +109,7 @@ export class Chat {
       return await client.request("lyma/ask", params, canceller.token);
     } catch (problem) {
       if (shown === this.shown) await this.explain(problem);
+      void this.offerServer(problem, () => this.ask(prompt));
       return undefined;
     } finally {
       release();
@@ -136,6 +138,7 @@ export class Chat {
       await this.goOn(session);
     } catch (problem) {
       await this.explain(problem);
+      void this.offerServer(problem, () => this.load(session));
     } finally {
       release();
       this.reset();
@@ -215,6 +218,7 @@ export class Chat {
 
   private begin(canceller: Canceller): void {
     this.running = canceller;
+    this.asked += 1;
     this.status = "starting";
     void this.around.editor.run("setContext", "lyma.busy", true);
     this.tell();
@@ -238,7 +242,14 @@ export class Chat {
     this.around.editor.log.error(failure.message);
     if (failure.kind === "session_not_found") await this.goOn(undefined);
     this.fail(failure);
-    if (problem instanceof NoServer) this.around.noServer(problem);
+  }
+
+  /** What was wanted in vain is done when a server comes, unless the person has gone on meanwhile. */
+  private async offerServer(problem: unknown, again: () => unknown): Promise<void> {
+    if (!(problem instanceof NoServer)) return;
+    const { asked, shown } = this;
+    const came = await this.around.noServer(problem);
+    if (came === true && asked === this.asked && shown === this.shown) await again();
   }
 
   private async goOn(session: string | undefined): Promise<void> {

@@ -73,7 +73,7 @@ function build(editor: Editor) {
     editor,
     page: view,
     act: (action) => editor.run(ACTIONS[action]),
-    noServer: (problem) => void source.offer(problem),
+    noServer: (problem) => source.offer(problem),
   });
   editor.participant("lyma.participant", createParticipant(client, turns, editor));
   editor.onSetting(() => chat.tell());
@@ -122,7 +122,7 @@ function registerCommands(editor: Editor, { client, source, chat, view }: House)
 }
 
 /** A server reads its keys when it starts, so one that runs is started again, unless it is in the middle of an answer. */
-async function useNewKey(editor: Editor, client: House["client"], chat: Chat): Promise<void> {
+async function useNewKey(editor: Editor, client: House["client"], chat: Chat): Promise<unknown> {
   if (chat.isBusy) return editor.info("The key is stored; “Lyma: Restart Server” makes the server see it.");
   if (client.isRunning) await client.restart();
   return editor.info("The key is stored; Lyma asks with it from now on.");

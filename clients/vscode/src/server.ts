@@ -50,8 +50,8 @@ export class ServerSource {
     }
   }
 
-  /** Tell that there is no server, with what helps. */
-  async offer({ message, remedy }: NoServer): Promise<void> {
+  /** Tell that there is no server, with what helps. Resolves to true where that has brought one. */
+  async offer({ message, remedy }: NoServer): Promise<unknown> {
     const { editor } = this;
     const showLog = { label: "Show Log", run: () => editor.log.show() };
     const settings = {
@@ -103,6 +103,7 @@ export class ServerSource {
     }
     await editor.remember(PREFER_OWN, true, "everywhere");
     await this.installed();
+    void editor.info("Lyma's server is installed.");
     return true;
   }
 

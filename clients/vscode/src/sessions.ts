@@ -27,7 +27,7 @@ export function describeUndo(files: readonly UndoneFile[]): string {
   return `${done} ${done === 1 ? "file is" : "files are"} as before the turn.${first}`;
 }
 
-export async function undoLastTurn(editor: Editor, client: Requester, chat: Pick<Chat, "session">): Promise<void> {
+export async function undoLastTurn(editor: Editor, client: Requester, chat: Pick<Chat, "session">): Promise<unknown> {
   if (chat.session === undefined) return editor.info("Nothing has been asked yet, so there is nothing to undo.");
   const { files } = await client.request("lyma/sessions", { action: "undo", session: chat.session });
   return editor.info(describeUndo(files));
@@ -38,7 +38,7 @@ export function registerSessions(
   client: Requester,
   chat: Chat,
   view: { reveal(): Promise<void> },
-  told: (work: () => Promise<void>) => Promise<unknown>,
+  told: (work: () => Promise<unknown>) => Promise<unknown>,
 ): void {
   const acts: Readonly<Record<Act, (session: string) => Promise<unknown>>> = {
     open: (session) => chat.load(session),

@@ -96,9 +96,9 @@ export function createEditor(context: vscode.ExtensionContext) {
 function createWindow(keep: <T extends Disposable>(thing: T) => T) {
   const say =
     (show: (message: string, ...labels: string[]) => Thenable<string | undefined>) =>
-    async (message: string, ...buttons: Button[]): Promise<void> => {
+    async (message: string, ...buttons: Button[]): Promise<unknown> => {
       const chosen = await show(withoutLinks(message), ...buttons.map((button) => button.label));
-      await buttons.find((button) => button.label === chosen)?.run();
+      return buttons.find((button) => button.label === chosen)?.run();
     };
   return {
     info: say(vscode.window.showInformationMessage),

@@ -22,6 +22,7 @@ class Stage {
   readonly acted: string[] = [];
   readonly memory = new Map<string, unknown>();
   readonly missing: NoServer[] = [];
+  remedied: Promise<unknown> = Promise.resolve(undefined);
   readonly turns = new Turns(() => undefined);
   readonly feed = new Feed({ send: (events) => this.sent.push({ type: "events", events }), later: () => undefined });
   readonly client = {
@@ -73,9 +74,12 @@ class Stage {
       turns: this.turns,
       feed: this.feed,
       editor: this.editor,
-      page: { send: (message: ToPage) => this.sent.push(message), reveal: () => Promise.resolve() },
+      page: { send: (message: ToPage) => this.sent.push(message) },
       act: (action: string) => this.acted.push(action),
-      noServer: (problem: NoServer) => this.missing.push(problem),
+      noServer: (problem: NoServer) => {
+        this.missing.push(problem);
+        return this.remedied;
+      },
     } as never);
   }
 
@@ -146,6 +150,35 @@ test("a failure is shown in the view; a missing server also offers help", async 
   stage.last().reject(new NoServer("missing", "install"));
   await again;
   assert.equal(stage.missing.length, 1);
+  assert.equal(stage.requests.length, 2);
+});
+
+test("what was asked where no server was is asked when it has come", async () => {
+  const stage = new Stage();
+  let come: (value: unknown) => void = () => undefined;
+  stage.remedied = new Promise((resolve) => (come = resolve));
+  const asked = stage.chat.ask("hello");
+  stage.last().reject(new NoServer("missing", "install"));
+  await asked;
+  come(true);
+  await new Promise(setImmediate);
+  assert.deepEqual(
+    stage.requests.map((each) => each.params.prompt),
+    ["hello", "hello"],
+  );
+});
+
+test("who went on without the server is not asked for again", async () => {
+  const stage = new Stage();
+  let come: (value: unknown) => void = () => undefined;
+  stage.remedied = new Promise((resolve) => (come = resolve));
+  const asked = stage.chat.ask("hello");
+  stage.last().reject(new NoServer("missing", "install"));
+  await asked;
+  void stage.chat.ask("something else");
+  come(true);
+  await new Promise(setImmediate);
+  assert.equal(stage.requests.length, 2);
 });
 
 test("a conversation that is gone is left, so that the next ask begins a new one", async () => {
