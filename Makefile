@@ -7,6 +7,8 @@ FLOORS_VENV ?= .venv-floors
 BIN := $(VENV)/bin
 DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
+COMPILE = $(BIN)/python -m compileall -q lyma_server
+# As an installer does: the tests start Lyma a thousand times.
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
 .PHONY: demo test test-all lint sabotage package floors bench live live-tasks lock protocol clean
@@ -35,10 +37,12 @@ demo: $(VENV)/.runtime  ## a real answer from the embedded model, then the tour;
 
 test: $(VENV)/.development  ## everything that needs no root and no system package
 	$(BIN)/lyma embedded install
+	$(COMPILE)
 	$(BIN)/python -m pytest -m "not full"
 
 test-all: $(VENV)/.development $(VENV)/.stylua  ## everything; nothing may be skipped
 	$(BIN)/lyma embedded install
+	$(COMPILE)
 	TEST_ALL=1 $(BIN)/python -m pytest
 
 $(VENV)/.stylua: $(VENV)/.created

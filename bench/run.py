@@ -6,6 +6,7 @@ With `--json FILE` also write the figures; with `--document` put the tables of a
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
@@ -31,7 +32,8 @@ BENCHMARKS = {
     "agents": agents.report,
     "shares": shares.report,
 }
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs/performance.md"
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = ROOT / "docs/performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -47,6 +49,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     if options.document and options.names:
         parser.error("the document holds all figures, so --document goes with no name")
+    compileall.compile_dir(ROOT / "lyma_server", quiet=1)  # as an installer does
     reports = [BENCHMARKS[name]() for name in options.names or BENCHMARKS]
     figures = [figure for report in reports for figure in report.figures]
     text = "\n\n".join([measure.table(figures), *(report.table for report in reports if report.table)])

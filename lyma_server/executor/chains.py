@@ -71,7 +71,7 @@ class _Course:
         readers = tuple(dict.fromkeys(invocation.program for invocation in invocations[middle:]))
         for index in range(self.mark, middle):
             known = invocations[index]
-            invocations[index] = evolve(known, feeds=(*known.feeds, *readers))
+            invocations[index] = known._replace(feeds=(*known.feeds, *readers))
         self.outcome = evolve(result, ends=False, assumed=False)
 
     def also(self, statement: Statement) -> None:

@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-from attrs import frozen
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from lyma_server.executor import archives, searching
 from lyma_server.executor.marks import STAR
@@ -23,8 +21,7 @@ Kind: TypeAlias = Literal[
 """`fill` puts files into a folder whose names are not known here: an archive is unpacked, a tree is copied."""
 
 
-@frozen
-class Effect:
+class Effect(NamedTuple):
     """`text` is the argument as written, `paths` every absolute path that it may mean."""
 
     kind: Kind

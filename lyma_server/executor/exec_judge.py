@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, suppress
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from lyma_server.executor.identity import LOADERS, MULTI_CALL, Identities, Unrecognisable
 from lyma_server.executor.paths import SEEN_FROM
@@ -59,7 +58,7 @@ class ExecJudge:
         if is_loader(tool):
             return self._loaded(request)
         if tool in MULTI_CALL:  # under a name that it does not know it may take the next word
-            return self._refusal(evolve(request, argv=(tool, *request.argv[1:])), tool)
+            return self._refusal(request._replace(argv=(tool, *request.argv[1:])), tool)
         return None
 
     def _tools(self, request: ExecRequest) -> tuple[str | None, ...]:
@@ -78,9 +77,12 @@ class ExecJudge:
             try:
                 file = request.open(words[0])
                 stack.callback(os.close, file)
-                inner = evolve(request, path=words[0], argv=words, file=file, head=head_of(file))
+                status = os.fstat(file)
+                inner = request._replace(
+                    path=words[0], argv=words, file=file, status=status, head=head_of(file, status)
+                )
             except OSError:
-                inner = evolve(request, path=words[0], argv=words, head=None)
+                inner = request._replace(path=words[0], argv=words, head=None)
                 tools: tuple[str | None, ...] = DESTRUCTIVE
             else:
                 tools = self._tools(inner)
@@ -103,26 +105,26 @@ class KnownFolders:
     """What must not be lost, by device and inode. Made for one question: the number of a folder that is gone is given away."""
 
     def __init__(self, folders: tuple[str, ...]) -> None:
-        self._folders = folders
+        self._left = iter(folders)
+        self._found: dict[tuple[int, int], str] = {}
 
     def __call__(self, identity: tuple[int, int]) -> str | None:
-        """The one at `identity`, null where none is."""
-        return self._there.get(identity)
-
-    @cached_property
-    def _there(self) -> dict[tuple[int, int], str]:
-        found = {}
-        for folder in self._folders:
+        """The one at `identity`, null where none is. No more of them are looked at than that takes."""
+        while identity not in self._found:
+            folder = next(self._left, None)
+            if folder is None:
+                return None
             with suppress(OSError):
                 status = os.stat(folder)  # noqa: PTH116 - four times as fast, and run at every exec that names a path
-                found[status.st_dev, status.st_ino] = folder
-        return found
+                self._found.setdefault((status.st_dev, status.st_ino), folder)
+        return self._found[identity]
 
 
 def known_folders(place: Place) -> tuple[str, ...]:
-    """What must not be lost, and every folder above it."""
-    real = [Path(path).resolve() for path in (place.home, place.workspace, place.lyma_home) if path]
-    return tuple(dict.fromkeys(str(folder) for path in real for folder in (path, *path.parents)))
+    """What must not be lost, and every folder above it; what is asked about most comes first."""
+    real = [Path(path).resolve() for path in (place.workspace, place.home, place.lyma_home) if path]
+    above = [folder for path in real for folder in path.parents]
+    return tuple(dict.fromkeys(map(str, (*real, *above))))
 
 
 def is_loader(tool: str | None) -> bool:

@@ -89,8 +89,8 @@ class Identities:
         return loader or next((name for name in (*MULTI_CALL, *sorted(NAMES & names)) if name in names), None)
 
     def _names(self, request: ExecRequest) -> frozenset[str]:
-        status = os.fstat(request.file)
-        tool = self._tools.get((status.st_dev, status.st_ino))
+        status = request.status
+        tool = self._tools.get(request.identity)
         if tool is not None:
             return tool.names
         if request.head is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import Factory, frozen
+from attrs import frozen
 
 from lyma_server.executor.marks import show
 from lyma_server.executor.paths import follow_links, normalise, resolve
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 NO_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+NO_ENVIRONMENT = NO_FILES
 
 
 @frozen
@@ -29,8 +30,7 @@ class Redirection:
     reads: bool
 
 
-@frozen
-class Scene:
+class Scene(NamedTuple):
     """Where a path of a program leads: its folder, folders of the machine seen under another name, links,
     copies and files made by the same command. `through_links`
     also follows links on the disk.
@@ -80,8 +80,7 @@ def replace_prefix(path: str, inside: str, outside: str) -> str | None:
     return (outside.rstrip("/") + rest) or "/"
 
 
-@frozen
-class Invocation:
+class Invocation(NamedTuple):
     """One program with its arguments. `argv` may hold marks; `feeds` names the programs that read its output."""
 
     program: str
@@ -91,7 +90,7 @@ class Invocation:
     piped: bool = False
     redirections: tuple[Redirection, ...] = ()
     feeds: tuple[str, ...] = ()
-    environment: Mapping[str, tuple[str, ...]] = Factory(dict)
+    environment: Mapping[str, tuple[str, ...]] = NO_ENVIRONMENT
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Final
-
-from attrs import frozen
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.memory import read_string, read_strings
-from lyma_server.isolation.programs import NotAProgram, interpreter, read_head
+from lyma_server.isolation.programs import Heads, NotAProgram, interpreter
 from lyma_server.isolation.sight import DELETED, Sight, folder_of, follow_own, link_target, own_link
 
 if TYPE_CHECKING:
@@ -23,6 +21,8 @@ AT_EMPTY_PATH: Final = 0x1000
 EXECVE: Final = frozenset(machine.execve for machine in seccomp.MACHINES.values())
 """Its number; no architecture gives it to execveat, and the filter asks about nothing else."""
 
+_HEADS: Final = Heads()
+
 SCRIPTS_IN_SCRIPTS: Final = 5
 """The kernel follows so many interpreters that are scripts themselves."""
 
@@ -31,12 +31,11 @@ class HiddenProcess(PermissionError):
     """A process that made itself unreadable (PR_SET_DUMPABLE), where we have no right to look all the same."""
 
 
-@frozen
-class ExecRequest:
+class ExecRequest(NamedTuple):
     """What is about to run. `pid` is the thread that asks; `path` is as it names the program, `cwd` its folder.
 
-    `file` (O_PATH) is the very file and `sight` what paths mean to the process; both are open while it is judged. `head` are
-    the first bytes of the file, null where they cannot be read.
+    `file` (O_PATH) is the very file, with its `status`, and `sight` what paths mean to the process; both are open while it is
+    judged. `head` are the first bytes of the file, null where they cannot be read.
     """
 
     pid: int
@@ -44,8 +43,14 @@ class ExecRequest:
     argv: tuple[str, ...]
     cwd: str
     file: int
+    status: os.stat_result
     sight: Sight
     head: bytes | None
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        return self.status.st_dev, self.status.st_ino
 
     def open(self, path: str) -> int:
         """Open (O_PATH) what `path` means to the process. Raises OSError where there is no such file."""
@@ -78,14 +83,15 @@ def read_requests(notification: Notification, opened: list[int]) -> list[ExecReq
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     argv = tuple(follow_own(pid, word) for word in read_strings(memory, call.argv_at)) or ("",)
-    first = ExecRequest(pid, path, argv, cwd, file, sight, head_of(file))
+    status = os.fstat(file)
+    first = ExecRequest(pid, path, argv, cwd, file, status, sight, head_of(file, status))
     return [first, *_interpreters(first, opened)]
 
 
-def head_of(file: int) -> bytes | None:
+def head_of(file: int, status: os.stat_result) -> bytes | None:
     """The first bytes of a program, null where they may not be read. Raises OSError (EACCES) for what is no program."""
     try:
-        return read_head(file)
+        return _HEADS.read(file, status)
     except NotAProgram:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
     except OSError:
@@ -100,13 +106,13 @@ def _interpreters(request: ExecRequest, opened: list[int]) -> Iterator[ExecReque
             return
         base = f"/proc/{request.pid}/cwd"
         file = _open_seen(request.sight, words[0], request.cwd, base, opened)
-        argv = (*words, request.path, *request.argv[1:])
-        request = ExecRequest(request.pid, words[0], argv, request.cwd, file, request.sight, head_of(file))
+        argv, status = (*words, request.path, *request.argv[1:]), os.fstat(file)
+        head = head_of(file, status)
+        request = ExecRequest(request.pid, words[0], argv, request.cwd, file, status, request.sight, head)
         yield request
 
 
-@frozen
-class _Call:
+class _Call(NamedTuple):
     """The arguments of execve or execveat."""
 
     path_at: int

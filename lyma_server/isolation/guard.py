@@ -16,13 +16,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from attrs import evolve, frozen
 
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.exec_request import ExecRequest, HiddenProcess, head_of, read_requests
-from lyma_server.isolation.sight import Sight, identity_of, link_target
+from lyma_server.isolation.sight import Sight, link_target
 
 if TYPE_CHECKING:
     from lyma_server.isolation.seccomp import Notification
@@ -56,8 +56,7 @@ Judge: TypeAlias = Callable[[ExecRequest], Refusal | None]
 """None to let it run."""
 
 
-@frozen
-class _Look:
+class _Look(NamedTuple):
     process: int
     pid: int
     request: ExecRequest
@@ -68,7 +67,7 @@ class _Look:
 
     def later(self) -> _Look:
         """The next look, after a pause twice as long."""
-        return evolve(self, due=self.due + self.pause_s * 2, pause_s=self.pause_s * 2)
+        return self._replace(due=self.due + self.pause_s * 2, pause_s=self.pause_s * 2)
 
 
 class Guard:
@@ -166,9 +165,12 @@ class Guard:
             stack.callback(os.close, file)
             root = os.open(f"/proc/{look.pid}/root", os.O_PATH | os.O_CLOEXEC)
             stack.callback(os.close, root)
-            path, sight = link_target(f"/proc/{look.pid}/exe"), Sight(look.pid, root)
+            path, sight, status = link_target(f"/proc/{look.pid}/exe"), Sight(look.pid, root), os.fstat(file)
             self._end_if_forbidden(
-                look, ExecRequest(look.pid, path, argv or ("",), look.request.cwd, file, sight, head_of(file))
+                look,
+                ExecRequest(
+                    look.pid, path, argv or ("",), look.request.cwd, file, status, sight, head_of(file, status)
+                ),
             )
 
     def _end_if_forbidden(self, look: _Look, now: ExecRequest) -> None:
@@ -191,7 +193,7 @@ def _look(request: ExecRequest) -> _Look:
     except OSError:  # a thread that does not lead its process
         pid = _leader_of(pid)
         process = os.pidfd_open(pid)
-    return _Look(process, pid, request, identity_of(request.file), _beginning(pid), time.monotonic() + FIRST_LOOK_S)
+    return _Look(process, pid, request, request.identity, _beginning(pid), time.monotonic() + FIRST_LOOK_S)
 
 
 def _words(pid: int) -> tuple[str, ...]:

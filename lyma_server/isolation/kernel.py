@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import sys
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 SET_PARENT_DEATH_SIGNAL, DROP_FROM_BOUNDS, SET_CHILD_SUBREAPER = 1, 24, 36
 SET_NO_NEW_PRIVILEGES, AMBIENT_CAPABILITIES, CLEAR_ALL = 38, 47, 4
@@ -39,10 +37,7 @@ EVERYWHERE: Final = {
 
 def call(name: str, *arguments: object) -> int:
     """Make a system call by its name. Raises OSError, ENOSYS where this machine is not known."""
-    number = _numbers().get(name)
-    if number is None:
-        raise OSError(38, os.strerror(38))
-    return _checked(_libc().syscall(ctypes.c_long(number), *arguments))
+    return _checked(_libc().syscall(_number(name), *arguments))
 
 
 def libc(name: str, *arguments: object) -> int:
@@ -92,9 +87,12 @@ def has_exec_notification() -> bool:
 
 
 @cache
-def _numbers() -> Mapping[str, int]:
-    numbers = NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
-    return numbers | EVERYWHERE if numbers else {}
+def _number(name: str) -> ctypes.c_long:
+    here = NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
+    number = (here | EVERYWHERE).get(name) if here else None
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    return ctypes.c_long(number)
 
 
 def _checked(result: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
+import time
 from typing import Final
 
 HEAD: Final = 4096
@@ -17,6 +18,12 @@ ELF: Final = b"\x7fELF"
 BUILD_ID: Final = 3
 PROGRAM_NOTE: Final = 4
 LONGEST_NOTE: Final = 4096
+
+
+SETTLED_NS: Final = 1_000_000_000
+"""A file that changed less than so many nanoseconds ago may change again without another time of change."""
+
+MOST_KNOWN: Final = 256
 
 
 class NotAProgram(OSError):
@@ -32,6 +39,25 @@ def read_head(file: int) -> bytes:
         return os.pread(contents, HEAD, 0)
     finally:
         os.close(contents)
+
+
+class Heads:
+    """Reads a head once, for as long as its file is not changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], bytes] = {}
+
+    def read(self, file: int, status: os.stat_result) -> bytes:
+        """The same as `read_head`, of a file with this `status`."""
+        key = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
+        head = self._known.get(key)
+        if head is None:
+            head = read_head(file)
+            if time.time_ns() - status.st_ctime_ns > SETTLED_NS:
+                if len(self._known) >= MOST_KNOWN:
+                    self._known.clear()
+                self._known[key] = head
+        return head
 
 
 def interpreter(head: bytes) -> tuple[str, ...]:

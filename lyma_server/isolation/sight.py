@@ -9,8 +9,6 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from attrs import frozen
-
 from lyma_server.isolation.kernel import call
 
 if TYPE_CHECKING:
@@ -80,8 +78,7 @@ class _Reached(NamedTuple):
     identity: tuple[int, int]
 
 
-@frozen
-class Sight:
+class Sight(NamedTuple):
     """Of the process `pid`, whose root the descriptor `root` is.
 
     `known` names a folder by device and inode: a process that may mount can show it to itself under another name.

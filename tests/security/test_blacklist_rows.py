@@ -9,7 +9,7 @@ import time
 import pytest
 
 from lyma_server.executor import blacklist
-from tests.commands import HOME, WORKSPACE, judged, row_verdict, rows
+from tests.commands import CASES, HOME, WORKSPACE, judged, row_verdict, rows
 from tests.lyma import run_lyma
 
 FILES = ("commands.json", "commands_more.json")
@@ -25,6 +25,21 @@ def wrong(row):
 @pytest.mark.parametrize("name", FILES)
 def test_every_row_gets_its_verdict(name):
     assert [fault for row in rows(name) if (fault := wrong(row))] == []
+
+
+def test_a_rule_that_is_not_asked_would_not_have_spoken():
+    for name in FILES:
+        for row in rows(name):
+            row_verdict(row["command"], row["cwd"])
+    assert len(CASES) > 2000
+    spoken = set()
+    for case in CASES:
+        effects = frozenset(effect.kind for effect in case.effects)
+        asked = {rule.matcher for rule in blacklist.rules_about(case.program, effects)}
+        speaking = {rule.matcher for rule in blacklist.RULES if rule.matcher(case) is not None}
+        assert speaking <= asked, case.invocation.shown
+        spoken |= speaking
+    assert spoken == {rule.matcher for rule in blacklist.RULES}
 
 
 def test_the_rows_are_all_there():

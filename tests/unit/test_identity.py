@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lyma_server.executor.exec_judge import ExecJudge, Place, is_loader
+from lyma_server.executor.exec_judge import ExecJudge, KnownFolders, Place, is_loader, known_folders
 from lyma_server.executor.identity import Identities, Unrecognisable
 from lyma_server.isolation.exec_request import ExecRequest, head_of
 from lyma_server.isolation.sight import Sight
@@ -27,7 +27,10 @@ def identities():
 @contextmanager
 def asked(path, *argv, cwd="/"):
     file, root = os.open(path, os.O_PATH), os.open("/", os.O_PATH)
-    yield ExecRequest(1, str(path), argv or (Path(path).name,), cwd, file, Sight(1, root), head_of(file))
+    status = os.fstat(file)
+    yield ExecRequest(
+        1, str(path), argv or (Path(path).name,), cwd, file, status, Sight(1, root), head_of(file, status)
+    )
     os.close(file)
     os.close(root)
 
@@ -78,12 +81,12 @@ def test_a_file_of_many_names_is_the_one_that_it_is_called_by(tmp_path):
 
 def test_a_program_that_nobody_may_read_may_be_any(identities, tmp_path):
     with asked(copied(tmp_path), "x", "-rf", "/home") as request:
-        hidden = ExecRequest(1, request.path, request.argv, "/", request.file, request.sight, None)
+        hidden = request._replace(cwd="/", head=None)
         with pytest.raises(Unrecognisable):
             identities.name(hidden)
         judge = ExecJudge(Place("/home/dev", "/home/dev/app", "/home/dev/.lyma"), identities)
         assert judge(hidden).rule == "fs-wipe"
-        benign = ExecRequest(1, request.path, ("x", "-rf", "build"), "/home/dev/app", request.file, request.sight, None)
+        benign = hidden._replace(argv=("x", "-rf", "build"), cwd="/home/dev/app")
         assert judge(benign) is None
 
 
@@ -106,3 +109,23 @@ def test_many_tools_in_one_are_known_wherever_they_come_from(identities, tmp_pat
             assert identities.name(request) == tool
             judge = ExecJudge(Place("/home/dev", "/home/dev/app", "/home/dev/.lyma"), identities)
             assert (judge(request) is None) is (tool is None)
+
+
+def test_what_must_not_be_lost_is_known_by_its_number_and_looked_at_only_as_far_as_needed(tmp_path, monkeypatch):
+    workspace, home = tmp_path / "work", tmp_path / "home"
+    workspace.mkdir()
+    home.mkdir()
+    folders = known_folders(Place(str(home), str(workspace), str(home / ".lyma")))
+    assert folders[:3] == (str(workspace), str(home), str(home / ".lyma"))
+    assert folders[-1] == "/"
+    looked: list[str] = []
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: looked.append(path) or stat(path, **more))
+    known = KnownFolders(folders)
+    for folder in (workspace, home, tmp_path, "/"):
+        status = stat(folder)
+        assert known((status.st_dev, status.st_ino)) == str(folder)
+        assert looked[-1] == str(folder)
+    status = stat(__file__)
+    assert known((status.st_dev, status.st_ino)) is None
+    assert looked == list(folders)

@@ -7,11 +7,13 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lyma_server.isolation import programs
 from lyma_server.isolation.programs import NotAProgram, build_id, interpreter, read_head
 
 
@@ -86,6 +88,46 @@ def test_the_build_is_found_in_32_bits_too():
 @given(st.binary(max_size=300).map(lambda rest: b"\x7fELF\x02\x01" + rest))
 def test_broken_programs_break_nothing(head):
     assert isinstance(build_id(head), bytes)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
+def test_a_head_is_read_again_when_its_file_has_changed(tmp_path, monkeypatch):
+    path = tmp_path / "program"
+    read = []
+    monkeypatch.setattr(programs, "read_head", lambda file: read.append(file) or read_head(file))
+    heads = programs.Heads()
+
+    def head() -> bytes:
+        file = os.open(path, os.O_PATH)
+        try:
+            return heads.read(file, os.fstat(file))
+        finally:
+            os.close(file)
+
+    path.write_bytes(b"#!/bin/one")
+    assert [head(), head()] == [b"#!/bin/one"] * 2
+    assert len(read) == 2  # it has only just changed, so it may change again unseen
+    later = time.time_ns() + 2 * programs.SETTLED_NS
+    monkeypatch.setattr(programs.time, "time_ns", lambda: later)
+    assert [head(), head()] == [b"#!/bin/one"] * 2
+    assert len(read) == 3
+    time.sleep(0.02)  # longer than a tick of the clock that files have
+    path.write_bytes(b"#!/bin/two")
+    assert head() == b"#!/bin/two"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
+def test_only_a_number_of_heads_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "MOST_KNOWN", 3)
+    monkeypatch.setattr(programs, "SETTLED_NS", -1 << 62)
+    heads = programs.Heads()
+    for number in range(10):
+        path = tmp_path / f"{number}"
+        path.write_bytes(b"%d" % number)
+        file = os.open(path, os.O_PATH)
+        assert heads.read(file, os.fstat(file)) == b"%d" % number
+        os.close(file)
+        assert len(heads._known) <= 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lyma_server.executor.languages import UNSEEN_PROGRAM
 from lyma_server.executor.languages.python_calls import REVERSE_SHELL
@@ -14,7 +15,11 @@ from lyma_server.executor.rules.base import Case, asks_for_help
 from lyma_server.executor.tools import SENDERS, is_shell
 from lyma_server.executor.zones import ZoneTree, zone_of
 
-_CHANGES = ("write", "append", "remove", "remove tree", "move", "mode", "mode tree")
+if TYPE_CHECKING:
+    from lyma_server.executor.effects import Kind
+
+WRITES: tuple[Kind, ...] = ("write", "append")
+CHANGES: tuple[Kind, ...] = (*WRITES, "remove", "remove tree", "move", "mode", "mode tree", "create", "fill")
 
 
 def runs_unseen_text(case: Case) -> str | None:
@@ -45,7 +50,7 @@ def opens_door(case: Case) -> str | None:
     for effect in case.effects:
         if effect.kind == "fill" and any(_lets_in(case, path) for path in effect.paths):
             return show(effect.text)
-        if effect.kind not in ("write", "append"):
+        if effect.kind not in WRITES:
             continue
         for path in effect.paths:
             folder = _ACCOUNT_FOLDERS.holding(path) is not None
@@ -120,6 +125,8 @@ _SECRET_COMMANDS = {
 }  # fmt: skip
 """Programs that show secrets without naming a file, with the arguments that make them do it."""
 
+SHOWING = _TRACERS.union(_SECRET_COMMANDS)
+
 
 def _is_secret(case: Case, path: str) -> bool:
     if case.places.is_lyma(path) or _SYSTEM_SECRETS.match(path.replace(STAR, "x")):
@@ -169,18 +176,18 @@ def sends_secret(case: Case) -> str | None:
 _OWN_COMMANDS = re.compile(r"^(?:approve|setup|keys\s+(?:add|remove)|config\s+set|approvals?|revoke|undo)\b")
 _OWN_PACKAGE = re.compile(r"/(?:site|dist)-packages/lyma(?:_server|-[\d.]+|\.|/|$)")
 _PACKAGE = ZoneTree([zone_of(str(Path(__file__).resolve().parents[2]))])
-_INSTALLERS = frozenset({"pip", "pip3", "pipx", "uv", "conda", "apt", "apt-get", "brew"})
+INSTALLERS = frozenset({"pip", "pip3", "pipx", "uv", "conda", "apt", "apt-get", "brew"})
 
 
 def approves_itself(case: Case) -> str | None:
     """Lyma's own commands that a person alone may give."""
+    if not case.program.startswith(("lyma", "python")) or "--help" in case.arguments:
+        return None
     name, words = case.program, case.words
     if name in ("python", "python3") or re.fullmatch(r"python3?\.\d+", name):
         match = re.match(r"^(?:-\w+\s+)*-m\s*lyma(?:_server)?\s+(.*)", words)
         name, words = ("lyma", match.group(1)) if match else (name, words)
-    if name != "lyma" or "--help" in case.arguments:
-        return None
-    if words.startswith("approve --list"):
+    if name != "lyma" or words.startswith("approve --list"):
         return None
     return case.invocation.shown if _OWN_COMMANDS.match(words) else None
 
@@ -188,18 +195,22 @@ def approves_itself(case: Case) -> str | None:
 def changes_lyma(case: Case) -> str | None:
     """Writes to Lyma's home or to its installed code, and taking it away."""
     for effect in case.effects:
-        if effect.kind in (*_CHANGES, "create", "fill") and any(
+        if effect.kind in CHANGES and any(
             case.places.is_lyma(path) or _OWN_PACKAGE.search(path) or _PACKAGE.holding(path) is not None
             for path in effect.paths
         ):
             return show(effect.text)
-    removes = case.program in _INSTALLERS and re.search(r"\b(?:uninstall|remove|purge)\b.*\blyma\b(?!-)", case.words)
+    removes = case.program in INSTALLERS and re.search(r"\b(?:uninstall|remove|purge)\b.*\blyma\b(?!-)", case.words)
     return case.invocation.shown if removes else None
+
+
+KILLERS = frozenset({"killall", "pkill", "skill", "systemctl", "taskkill"})
+"""Programs that end another by its name."""
 
 
 def kills_lyma(case: Case) -> str | None:
     """A signal to Lyma by its name."""
-    if case.program not in ("pkill", "killall", "systemctl", "skill", "taskkill"):
+    if case.program not in KILLERS:
         return None
     if case.program == "systemctl" and not re.search(r"\b(?:stop|kill|disable|mask)\b", case.words):
         return None
@@ -233,11 +244,11 @@ def covers_tracks(case: Case) -> str | None:
     return None
 
 
-_TRACK_COMMANDS = {"journalctl": r"--vacuum", "history": r"(?:^|\s)-\w*[cw]", "wevtutil": r"(?i)^(?:cl|clear-log)", "dmesg": r"(?:^|\s)(?:-C|--clear)\b",
+TRACK_COMMANDS = {"journalctl": r"--vacuum", "history": r"(?:^|\s)-\w*[cw]", "wevtutil": r"(?i)^(?:cl|clear-log)", "dmesg": r"(?:^|\s)(?:-C|--clear)\b",
                    "Clear-EventLog": r"", "logsave": r"^/dev/null"}  # fmt: skip
 
 
 def clears_records(case: Case) -> str | None:
     """Commands that empty the journal or the history."""
-    pattern = _TRACK_COMMANDS.get(case.program)
+    pattern = TRACK_COMMANDS.get(case.program)
     return case.invocation.shown if pattern is not None and re.search(pattern, case.words) else None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
-
-from attrs import frozen
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from lyma_server.executor.effects import Effect
@@ -14,8 +12,7 @@ if TYPE_CHECKING:
     from lyma_server.executor.places import Places
 
 
-@frozen
-class Case:
+class Case(NamedTuple):
     """One program about to start, with what it would do to files."""
 
     invocation: Invocation

@@ -22,6 +22,9 @@ _ESSENTIAL = re.compile(
     r"^(?:/etc/(?:fstab|crypttab|inittab|ld\.so\.(?:cache|conf)|machine-id|securetty|nsswitch\.conf|pam\.conf)|/boot/(?:vmlinuz|initrd|initramfs|grub)\S*"
     r"|(?:/usr)?/bin/(?:sh|bash|dash|env|sudo|su|login|mount|systemctl)|(?:/usr)?/sbin/(?:init|sshd)|(?:/usr)?/lib(?:64)?/(?:ld-linux\S*|systemd/systemd|libc\.so\S*))$"
 )
+MODES = frozenset({"chmod", "install", "setcap"})
+"""Programs that give a file its mode."""
+
 FEW = 3
 """A folder with fewer things in it may be emptied by naming them."""
 
@@ -86,7 +89,7 @@ def removes_all_files(case: Case) -> str | None:
                 return f"every file in {show(path.rpartition('/')[0] or '/')}"
             if effect.kind == "remove" and (case.places.in_homes(path, *_KEY_FILES) or path in _SENSITIVE):
                 return show(effect.text)
-            if _empties_file(case) and case.places.in_homes(path, *_KEY_FILES[:-1]):
+            if effect.kind == "write" and _empties_file(case) and case.places.in_homes(path, *_KEY_FILES[:-1]):
                 return show(effect.text)
     return None
 

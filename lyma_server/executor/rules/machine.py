@@ -43,8 +43,10 @@ def writes_device(case: Case) -> str | None:
 
 def _copied_to_disk(case: Case) -> str | None:
     """A program that is not known to look only, given something and then a disk: it copies there."""
+    if len(case.arguments) < 2 or case.program in _DISK_READERS or case.program in WRAPPERS:
+        return None
     operands = [word for word in case.arguments if not word.startswith("-")]
-    if case.program in _DISK_READERS or case.program in WRAPPERS or len(operands) < 2 or "=" in operands[-1]:
+    if len(operands) < 2 or "=" in operands[-1]:
         return None
     return case.invocation.shown if any(map(_is_disk, case.invocation.scene.places(operands[-1]))) else None
 
@@ -149,6 +151,9 @@ def ends_machine(case: Case) -> str | None:
 _SWITCH = re.compile(
     r"^/proc/sysrq-trigger$|^/proc/sys/kernel/(?:sysrq|panic|modules_disabled)$|^/sys/power/(?:state|disk)$|^/dev/watchdog\d*$|^/sys/kernel/.*/reboot$"
 )
+KILLERS = frozenset({"kill", "killall", "killall5", "loginctl", "pkill", "skill", "xkill"})
+"""Programs that send signals, or end what belongs to a person."""
+
 _SIGNALS = re.compile(r"^-(?:\d+|[A-Z][A-Z0-9]*|s|n|l|L)$")
 
 

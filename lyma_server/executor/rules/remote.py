@@ -46,7 +46,7 @@ def destroys_remote(case: Case) -> str | None:
 _ADDED_ARGUMENTS = ("TF_CLI_ARGS", "TF_CLI_ARGS_apply")
 """Variables whose value Terraform puts after what it is given."""
 
-_BUCKET_TOOLS: dict[str, str] = {
+BUCKET_TOOLS: dict[str, str] = {
     "aws": r"\bs3\s+rm\b.*--recursive", "gsutil": r"\brm\b.*\s-\w*[ra]|\brm\s+-\w*[ra]", "gcloud": r"\bstorage\s+rm\b.*\s(?:-r|-R|--recursive)\b",
     "s3cmd": r"\b(?:del|rm)\b.*(?:-r\b|--recursive)", "mc": r"\brm\b.*--recursive", "rclone": r"\b(?:purge|delete|rmdirs)\b", "s5cmd": r"\brm\b",
     "az": r"\bstorage\s+blob\s+delete-batch\b", "b2": r"\brm\b.*-r",
@@ -56,7 +56,7 @@ _BUCKET = re.compile(r"^(?:\w+://[^/]+|[\w-]+:[^/]*|[\w-]+/[^/]+)/?\**$")
 
 def empties_bucket(case: Case) -> str | None:
     """A whole bucket of an object store, not a prefix in it."""
-    pattern = _BUCKET_TOOLS.get(case.program)
+    pattern = BUCKET_TOOLS.get(case.program)
     if pattern is None or only_tries(case) or not re.search(pattern, show(case.words)):
         return None
     return case.invocation.shown if any(_BUCKET.match(show(word)) for word in case.arguments) else None
@@ -69,7 +69,7 @@ _DESTROYS = re.compile(
     r"(?i)\bdrop\s+(?:database|schema|table|keyspace|user|role|tablespace|collection)\b|\btruncate\b|\bdelete\s+from\s+\S+\s*(?:;|$|['\"])|dropDatabase\s*\(|\.drop\s*\("
     r"|deleteMany\s*\(\s*\{\s*\}|\bflush(?:all|db)\b|^\s*drop\s"
 )
-_CLIENTS: dict[str, tuple[str, ...]] = {
+CLIENTS: dict[str, tuple[str, ...]] = {
     "psql": ("-h", "--host"), "mysql": ("-h", "--host"), "mariadb": ("-h", "--host"), "redis-cli": ("-h", "-u"), "mongosh": ("--host",), "mongo": ("--host",),
     "dropdb": ("-h", "--host"), "dropuser": ("-h", "--host"), "mysqladmin": ("-h", "--host"), "sqlcmd": ("-S",), "cqlsh": (), "clickhouse-client": ("--host", "-h"), "pg_restore": ("-h", "--host"),
     "influx": ("--host",), "cockroach": ("--host", "--url"), "usql": (), "pgcli": ("-h",), "mycli": ("-h",), "valkey-cli": ("-h",), "snowsql": (), "bsondump": (),
@@ -80,7 +80,7 @@ _URL = re.compile(r"^[\w+]+://(?:[^@/\s]*@)?(?P<host>\[[^\]]*\]|[^:/?\s]*)")
 
 def destroys_remote_database(case: Case) -> str | None:
     """A statement that drops or empties something on a database server elsewhere."""
-    hosts = _CLIENTS.get(case.program)
+    hosts = CLIENTS.get(case.program)
     if hosts is None or not _is_remote(case, hosts):
         return None
     drops = case.program in ("dropdb", "dropuser") or re.search(
@@ -135,12 +135,12 @@ def resets_production(case: Case) -> str | None:
     return case.invocation.shown if production or remote or case.program == "heroku" else None
 
 
-_ENGINES = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
+ENGINES = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
 
 
 def prunes_volumes(case: Case) -> str | None:
     """Every volume of the machine."""
-    if case.program not in _ENGINES or only_tries(case):
+    if case.program not in ENGINES or only_tries(case):
         return None
     words = case.words
     pruned = re.search(r"\bvolume\s+prune\b", words) or re.search(
@@ -156,9 +156,12 @@ _CLOUD_HOSTS = re.compile(
 )
 
 
+REQUESTERS = frozenset({"curl", "http", "https", "wget", "xh"})
+
+
 def deletes_by_request(case: Case) -> str | None:
     """A DELETE request to the control plane of a cloud."""
-    if case.program not in ("curl", "http", "https", "xh", "wget"):
+    if case.program not in REQUESTERS:
         return None
     deletes = re.search(r"(?:-X|--request|--method)[ =]?DELETE\b|^(?:-\S+\s+)*DELETE\s", case.words)
     search = re.search(r"https?://(?!localhost|127\.)[^/\s:]+:9200/", case.words)
