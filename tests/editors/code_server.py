@@ -106,7 +106,11 @@ class CodeServer:
     def _environment(self, variables: Mapping[str, str], command: Sequence[str] | None) -> dict[str, str]:
         own = {f"XDG_{name.upper()}_HOME": str(self.folder / name) for name in ("config", "data", "state", "cache")}
         made = environment(**variables, **own, HOME=str(self.folder / "home"), SHELL="/bin/bash")
-        if command is not None:
+        if command is None:
+            made["PATH"] = ":".join(
+                each for each in made["PATH"].split(":") if not (Path(each) / "lyma-server").exists()
+            )
+        else:
             made["PATH"] = f"{put_on_path(self.folder, command)}:{made['PATH']}"
         profile = self.folder / "home" / ".profile"  # VS Code asks a login shell for the variables
         profile.write_text(f"export PATH='{made['PATH']}'\n")

@@ -217,7 +217,7 @@ def assert_responsive(found: dict[str, Any]) -> None:
     thread itself ran for, the workbench in it included. How long the frames took by the clock depends on the machine.
     """
     assert found["ran"] > 20
-    assert found["worstTasks"][0] < 80
+    assert found["worstTasks"][0] < 100
 
 
 def test_a_malicious_answer_is_inert(stage: CodeServer) -> None:
