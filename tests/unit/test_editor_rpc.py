@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import socket
 import subprocess
 import sys
 import threading
@@ -52,6 +54,56 @@ def test_the_writer_keeps_the_order(pipe: Pipe, blocking: bool) -> None:
     whole = b"".join(messages)
     assert read_all(pipe[0], len(whole)) == whole
     writer.close(1)
+
+
+@pytest.fixture(params=["pipe", "socket"])
+def channel(request: pytest.FixtureRequest, pipe: Pipe) -> Iterator[Pipe]:
+    """What an editor may have given us as our output."""
+    if request.param == "pipe":
+        yield pipe
+        return
+    theirs, ours = socket.socketpair()
+    with theirs, ours:
+        yield theirs.fileno(), ours.fileno()
+
+
+def test_a_message_that_fits_needs_no_thread(channel: Pipe) -> None:
+    writer = Writer(channel[1], pytest.fail)
+    writer.send(b"first")
+    writer.send(b"second")
+    assert os.read(channel[0], 100) == b"firstsecond"
+
+
+@pytest.mark.parametrize("size", [700, select.PIPE_BUF, select.PIPE_BUF + 1])
+def test_a_full_output_stops_nobody_and_loses_nothing(channel: Pipe, size: int) -> None:
+    writer = Writer(channel[1], pytest.fail)
+    messages = [bytes([65 + number % 26]) * size for number in range(600_000 // size)]
+    sender = threading.Thread(target=lambda: [writer.send(message) for message in messages], daemon=True)
+    sender.start()
+    sender.join(20)
+    assert not sender.is_alive()
+    writer.start()
+    whole = b"".join(messages)
+    assert read_all(channel[0], len(whole)) == whole
+    writer.close(5)
+
+
+def test_messages_of_several_threads_stay_whole(channel: Pipe) -> None:
+    writer = Writer(channel[1], pytest.fail)
+    writer.start()
+    lengths = (3, 900, 5000, 40)
+    senders = [
+        threading.Thread(target=lambda name=name: [writer.send(name * n + b"\n") for n in lengths * 50], daemon=True)
+        for name in (b"a", b"b", b"c")
+    ]
+    for sender in senders:
+        sender.start()
+    size = 3 * 50 * (sum(lengths) + len(lengths))
+    lines = read_all(channel[0], size).splitlines()
+    for name in (b"a", b"b", b"c"):
+        assert [len(line) for line in lines if line.startswith(name)] == [*lengths] * 50
+    assert all(len(set(line)) == 1 for line in lines)
+    writer.close(5)
 
 
 def test_the_writer_never_blocks_and_gives_up_on_the_dead(pipe: Pipe) -> None:

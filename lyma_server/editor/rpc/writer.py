@@ -1,9 +1,14 @@
-"""A thread that does nothing but write, so that a client that stops reading stops nothing else."""
+"""Writes what a client is to read, so that one that stops reading stops nothing else.
+
+A message that is certain to fit is written at once: the way to another thread and back takes longer than all the rest of
+what happens to a word. Everything else is left to a thread that does nothing but write.
+"""
 
 from __future__ import annotations
 
 import os
 import select
+import stat
 import threading
 import time
 from collections import deque
@@ -20,13 +25,14 @@ _BATCH: Final = 64 * 1024
 
 
 class Writer:
-    """Queues whole messages and writes them in order. Every method may be called from any thread and returns at once."""
+    """Writes whole messages in order. Every method may be called from any thread and returns at once."""
 
     def __init__(self, descriptor: int, on_broken: Callable[[str], None], queue_limit: int = QUEUE_LIMIT) -> None:
         """`on_broken` is told once, in any thread, why nothing can be written any more."""
         self._descriptor = descriptor
         self._on_broken = on_broken
         self._queue_limit = queue_limit
+        self._room = _room(descriptor)
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._changed = threading.Condition()
@@ -42,9 +48,12 @@ class Writer:
         return self._queued > CONGESTED
 
     def send(self, message: bytes) -> None:
-        """Queue a message; after `close` it is dropped without a word."""
+        """Write or queue a message; after `close` it is dropped without a word."""
         with self._changed:
             if self._closed:
+                return
+            message = message if self._queued else self._write_at_once(message)
+            if not message:
                 return
             self._queue.append(message)
             self._queued += len(message)
@@ -52,6 +61,17 @@ class Writer:
             self._changed.notify_all()
         if overflown:
             self._break("the client does not read")
+
+    def _write_at_once(self, message: bytes) -> bytes:
+        """What is left of it. A descriptor that is broken is left to the thread, which says so."""
+        if self._room is None or len(message) > select.PIPE_BUF:
+            return message
+        if self._room.poll(0) != [(self._descriptor, select.POLLOUT)]:
+            return message
+        try:
+            return message[os.write(self._descriptor, message) :]
+        except OSError:
+            return message
 
     def close(self, patience_s: float) -> None:
         """Take no more messages and wait up to `patience_s` seconds until those in the queue are written. Blocks."""
@@ -94,6 +114,20 @@ class Writer:
             self._changed.notify_all()
         if not already:
             self._on_broken(reason)
+
+
+def _room(descriptor: int) -> select.poll | None:
+    """What tells whether PIPE_BUF bytes are taken without waiting; null where nothing does.
+
+    A pipe that is ready takes as much (`select.PIPE_BUF`), and so does a stream socket, of whose room three quarters are
+    free then (net/unix/af_unix.c).
+    """
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        return None
+    room = select.poll()
+    room.register(descriptor, select.POLLOUT)
+    return room
 
 
 def _write(descriptor: int, data: bytes) -> None:
