@@ -7,11 +7,12 @@ FLOORS_VENV ?= .venv-floors
 BIN := $(VENV)/bin
 DEMO_PROMPT ?= In one sentence, what is a computer program?
 override DEMO_PROMPT := $(value DEMO_PROMPT)
+DECIDES = */router/policy.py,*/router/keyring.py,*/executor/blacklist.py,*/factory/approval.py,*/secret.py
 COMPILE = $(BIN)/python -m compileall -q lyma_server
 # As an installer does: the tests start Lyma a thousand times.
 export DEMO_PROMPT  # so that quotes and dollars in it arrive as they were typed
 
-.PHONY: demo test test-all lint sabotage package floors bench live live-tasks lock protocol clean
+.PHONY: demo test test-all coverage lint sabotage package floors bench live live-tasks lock protocol clean
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lyma needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -48,6 +49,14 @@ test-all: $(VENV)/.development $(VENV)/.stylua  ## everything; nothing may be sk
 $(VENV)/.stylua: $(VENV)/.created
 	npm install --silent --no-fund --no-audit --prefix $(VENV)/node @johnnymorganz/stylua@2.5.2
 	@: > $@
+
+coverage: $(VENV)/.development  ## what the tests reach, branches too: all of what decides, and most of the rest
+	$(BIN)/lyma embedded install
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not full" -k "not nothing_heavy and not early_ctrl_c"  # which hold without it
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=100 --include="$(DECIDES)"
+	$(BIN)/coverage report --fail-under=90 --skip-covered
 
 lint: $(VENV)/.development  ## style, types, layers, spelling
 	$(BIN)/ruff check .
