@@ -115,14 +115,14 @@ class KnownFolders:
             if folder is None:
                 return None
             with suppress(OSError):
-                status = os.stat(folder)  # noqa: PTH116 - four times as fast, and run at every exec that names a path
+                status = os.lstat(folder)  # a link that took its place is not the folder
                 self._found.setdefault((status.st_dev, status.st_ino), folder)
         return self._found[identity]
 
 
 def known_folders(place: Place) -> tuple[str, ...]:
-    """What must not be lost, and every folder above it; what is asked about most comes first."""
-    real = [Path(path).resolve() for path in (place.workspace, place.home, place.lyma_home) if path]
+    """What must not be lost, and every folder above it. Of two names of one folder the first counts, so Lyma's home comes first."""
+    real = [Path(path).resolve() for path in (place.lyma_home, place.home, place.workspace) if path]
     above = [folder for path in real for folder in path.parents]
     return tuple(dict.fromkeys(map(str, (*real, *above))))
 

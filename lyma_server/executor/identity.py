@@ -50,11 +50,12 @@ LARGEST_HASHED: Final = 64 << 20
 
 @frozen
 class Tool:
-    """A file by each name that it goes by; `size` in bytes."""
+    """A file by each name that it goes by; `size` in bytes, `changed_ns` as its ctime."""
 
     path: str
     names: frozenset[str]
     size: int
+    changed_ns: int
 
 
 class Unrecognisable(Exception):
@@ -66,15 +67,17 @@ class Identities:
 
     def __init__(self, folders: Iterable[str] = FOLDERS) -> None:
         names: dict[tuple[int, int], set[str]] = {}
-        found: dict[tuple[int, int], tuple[str, int]] = {}
+        found: dict[tuple[int, int], tuple[str, os.stat_result]] = {}
         for path in _files(folders):
             with suppress(OSError):
                 status = path.stat()
                 key = (status.st_dev, status.st_ino)
                 names.setdefault(key, set()).add(path.name)
-                found[key] = str(path), status.st_size
-        self._tools = {key: Tool(path, frozenset(names[key]), size) for key, (path, size) in found.items()}
-        self._strangers: dict[tuple[int, ...], frozenset[str]] = {}
+                found[key] = str(path), status
+        self._tools = {
+            key: Tool(path, frozenset(names[key]), status.st_size, status.st_ctime_ns)
+            for key, (path, status) in found.items()
+        }
 
     def name(self, request: ExecRequest) -> str | None:
         """The tool that the file of `request` is, null for one that no rule knows. Raises Unrecognisable."""
@@ -89,18 +92,14 @@ class Identities:
         return loader or next((name for name in (*MULTI_CALL, *sorted(NAMES & names)) if name in names), None)
 
     def _names(self, request: ExecRequest) -> frozenset[str]:
-        status = request.status
         tool = self._tools.get(request.identity)
-        if tool is not None:
+        if tool is not None and (tool.size, tool.changed_ns) == (request.status.st_size, request.status.st_ctime_ns):
             return tool.names
         if request.head is None:
             raise Unrecognisable
         if not request.head.startswith(ELF):
             return frozenset()
-        key = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
-        if key not in self._strangers:
-            self._strangers[key] = self._copied(request, status.st_size)
-        return self._strangers[key]
+        return self._copied(request, request.status.st_size)  # anew each time, see `read_head`
 
     def _copied(self, request: ExecRequest, size: int) -> frozenset[str]:
         build = build_id(request.head or b"")
@@ -116,7 +115,7 @@ class Identities:
             with suppress(OSError):
                 file = os.open(tool.path, os.O_PATH | os.O_CLOEXEC)
                 try:
-                    builds[build_id(read_head(file))] = tool
+                    builds[build_id(read_head(file, os.fstat(file)))] = tool
                 finally:
                     os.close(file)
         builds.pop(b"", None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.memory import read_string, read_strings
-from lyma_server.isolation.programs import Heads, NotAProgram, interpreter
+from lyma_server.isolation.programs import NotAProgram, interpreter, read_head
 from lyma_server.isolation.sight import DELETED, Sight, folder_of, follow_own, link_target, own_link
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ AT_FDCWD: Final = -100
 AT_EMPTY_PATH: Final = 0x1000
 EXECVE: Final = frozenset(machine.execve for machine in seccomp.MACHINES.values())
 """Its number; no architecture gives it to execveat, and the filter asks about nothing else."""
-
-_HEADS: Final = Heads()
 
 SCRIPTS_IN_SCRIPTS: Final = 5
 """The kernel follows so many interpreters that are scripts themselves."""
@@ -91,7 +89,7 @@ def read_requests(notification: Notification, opened: list[int]) -> list[ExecReq
 def head_of(file: int, status: os.stat_result) -> bytes | None:
     """The first bytes of a program, null where they may not be read. Raises OSError (EACCES) for what is no program."""
     try:
-        return _HEADS.read(file, status)
+        return read_head(file, status)
     except NotAProgram:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
     except OSError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import struct
-import time
 from typing import Final
 
 HEAD: Final = 4096
@@ -20,44 +19,23 @@ PROGRAM_NOTE: Final = 4
 LONGEST_NOTE: Final = 4096
 
 
-SETTLED_NS: Final = 1_000_000_000
-"""A file that changed less than so many nanoseconds ago may change again without another time of change."""
-
-MOST_KNOWN: Final = 256
-
-
 class NotAProgram(OSError):
     """No regular file, so the kernel will not execute it."""
 
 
-def read_head(file: int) -> bytes:
-    """The first bytes of what an O_PATH descriptor stands for. Raises NotAProgram, or OSError where it cannot be read."""
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+def read_head(file: int, status: os.stat_result) -> bytes:
+    """The first bytes of what an O_PATH descriptor with this `status` stands for.
+
+    They are never remembered: a file that is mapped into memory changes without any sign of it. Raises NotAProgram, or OSError
+    where it cannot be read.
+    """
+    if not stat.S_ISREG(status.st_mode):
         raise NotAProgram
     contents = os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(contents, HEAD, 0)
     finally:
         os.close(contents)
-
-
-class Heads:
-    """Reads a head once, for as long as its file is not changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], bytes] = {}
-
-    def read(self, file: int, status: os.stat_result) -> bytes:
-        """The same as `read_head`, of a file with this `status`."""
-        key = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
-        head = self._known.get(key)
-        if head is None:
-            head = read_head(file)
-            if time.time_ns() - status.st_ctime_ns > SETTLED_NS:
-                if len(self._known) >= MOST_KNOWN:
-                    self._known.clear()
-                self._known[key] = head
-        return head
 
 
 def interpreter(head: bytes) -> tuple[str, ...]:

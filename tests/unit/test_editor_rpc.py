@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import select
 import socket
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lyma_server.editor.features.events import EventStream
+from lyma_server.editor.rpc.direct import DirectOutput
 from lyma_server.editor.rpc.lifetime import Lifetime
 from lyma_server.editor.rpc.reader import Reader
 from lyma_server.editor.rpc.writer import CONGESTED, Writer
@@ -21,6 +23,7 @@ from lyma_server.protocol.events import Event, ItemDelta, TurnCompleted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Pipe = tuple[int, int]
 
@@ -56,14 +59,18 @@ def test_the_writer_keeps_the_order(pipe: Pipe, blocking: bool) -> None:
     writer.close(1)
 
 
-@pytest.fixture(params=["pipe", "socket"])
+@pytest.fixture(params=["pipe", "small pipe", "socket", "small socket"])
 def channel(request: pytest.FixtureRequest, pipe: Pipe) -> Iterator[Pipe]:
     """What an editor may have given us as our output."""
-    if request.param == "pipe":
+    if request.param == "small pipe":
+        fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, 4096)
+    if "pipe" in request.param:
         yield pipe
         return
     theirs, ours = socket.socketpair()
     with theirs, ours:
+        if request.param == "small socket":
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         yield theirs.fileno(), ours.fileno()
 
 
@@ -72,9 +79,10 @@ def test_a_message_that_fits_needs_no_thread(channel: Pipe) -> None:
     writer.send(b"first")
     writer.send(b"second")
     assert os.read(channel[0], 100) == b"firstsecond"
+    writer.close(0)
 
 
-@pytest.mark.parametrize("size", [700, select.PIPE_BUF, select.PIPE_BUF + 1])
+@pytest.mark.parametrize("size", [700, select.PIPE_BUF, select.PIPE_BUF + 1, 70_000])
 def test_a_full_output_stops_nobody_and_loses_nothing(channel: Pipe, size: int) -> None:
     writer = Writer(channel[1], pytest.fail)
     messages = [bytes([65 + number % 26]) * size for number in range(600_000 // size)]
@@ -86,6 +94,28 @@ def test_a_full_output_stops_nobody_and_loses_nothing(channel: Pipe, size: int) 
     whole = b"".join(messages)
     assert read_all(channel[0], len(whole)) == whole
     writer.close(5)
+
+
+def test_who_else_fills_the_output_stops_nobody(pipe: Pipe) -> None:
+    os.write(pipe[1], bytes(fcntl.fcntl(pipe[1], fcntl.F_GETPIPE_SZ)))
+    direct = DirectOutput(pipe[1])
+    assert direct.write(b"word") == 0
+    os.read(pipe[0], 8192)
+    assert direct.write(b"word") == 4
+    assert os.get_blocking(pipe[1])
+    direct.close()
+    assert direct.write(b"word") == 0
+
+
+def test_an_output_that_is_no_pipe_is_left_to_the_thread(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        writer = Writer(file.fileno(), pytest.fail)
+        writer.send(b"words")
+        assert (tmp_path / "file").read_bytes() == b""
+        writer.start()
+        writer.close(5)
+    assert (tmp_path / "file").read_bytes() == b"words"
+    assert DirectOutput(999_999).write(b"x") == 0
 
 
 def test_messages_of_several_threads_stay_whole(channel: Pipe) -> None:

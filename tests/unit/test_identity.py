@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -111,21 +113,64 @@ def test_many_tools_in_one_are_known_wherever_they_come_from(identities, tmp_pat
             assert (judge(request) is None) is (tool is None)
 
 
+def test_a_tool_that_was_overwritten_is_what_it_is_now(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, content in (("rm", b"\x7fELF" + bytes(500)), ("true", b"\x7fELF" + bytes(499) + b"t")):
+        (tools / name).write_bytes(content)
+    identities = Identities([str(tools)])
+    time.sleep(0.02)  # longer than a tick of the clock that files have
+    (tools / "true").write_bytes((tools / "rm").read_bytes())
+    for name in ("rm", "true"):
+        with asked(tools / name) as request:
+            assert identities.name(request) == "rm"
+
+
+def test_a_program_that_changes_through_an_old_mapping_is_seen(identities, tmp_path):
+    """The kernel writes down no change to a page that is dirty already."""
+    stranger, wanted = tmp_path / "stranger", Path(RM).read_bytes()
+    stranger.write_bytes(b"\x7fELF" + bytes(len(wanted) - 4))
+    with stranger.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        memory[:] = b"\x7fELF" + bytes(len(wanted) - 4)
+        with asked(stranger) as request:
+            assert identities.name(request) is None
+        before = stranger.stat()
+        memory[:] = wanted
+        with asked(stranger) as request:
+            assert (request.status.st_ctime_ns, request.status.st_size) == (before.st_ctime_ns, before.st_size)
+            assert identities.name(request) == "rm"
+
+
+def test_a_workspace_that_became_a_link_gives_its_name_to_nothing(tmp_path):
+    home, workspace = tmp_path / "home", tmp_path / "home" / "app"
+    lyma_home = home / ".lyma"
+    for folder in (workspace, lyma_home / "keys", home / ".ssh"):
+        folder.mkdir(parents=True)
+    place = Place(str(home), str(workspace), str(lyma_home))
+    judge = ExecJudge(place, Identities())
+    workspace.rename(home / "old")
+    for target, words in ((lyma_home, ("rm", "-rf", f"{workspace}/keys")), (home, ("rm", "-rf", f"{workspace}/.ssh"))):
+        workspace.unlink(missing_ok=True)
+        workspace.symlink_to(target)
+        with asked(RM, *words) as request:
+            assert judge(request) is not None
+
+
 def test_what_must_not_be_lost_is_known_by_its_number_and_looked_at_only_as_far_as_needed(tmp_path, monkeypatch):
     workspace, home = tmp_path / "work", tmp_path / "home"
     workspace.mkdir()
     home.mkdir()
     folders = known_folders(Place(str(home), str(workspace), str(home / ".lyma")))
-    assert folders[:3] == (str(workspace), str(home), str(home / ".lyma"))
+    assert folders[:3] == (str(home / ".lyma"), str(home), str(workspace))
     assert folders[-1] == "/"
     looked: list[str] = []
-    stat = os.stat
-    monkeypatch.setattr(os, "stat", lambda path, **more: looked.append(path) or stat(path, **more))
+    lstat = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or lstat(path))
     known = KnownFolders(folders)
-    for folder in (workspace, home, tmp_path, "/"):
-        status = stat(folder)
+    for folder in (home, workspace, tmp_path, "/"):
+        status = lstat(folder)
         assert known((status.st_dev, status.st_ino)) == str(folder)
         assert looked[-1] == str(folder)
-    status = stat(__file__)
+    status = lstat(__file__)
     assert known((status.st_dev, status.st_ino)) is None
     assert looked == list(folders)

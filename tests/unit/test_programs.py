@@ -7,13 +7,11 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lyma_server.isolation import programs
 from lyma_server.isolation.programs import NotAProgram, build_id, interpreter, read_head
 
 
@@ -69,7 +67,7 @@ def test_the_build_of_a_program_is_that_of_its_copy(tmp_path):
     builds = []
     for path in (cat, copy, shutil.which("ls")):
         file = os.open(path, os.O_PATH)
-        builds.append(build_id(read_head(file)))
+        builds.append(build_id(read_head(file, os.fstat(file))))
         os.close(file)
     assert len(builds[0]) == 20
     assert builds[0] == builds[1] != builds[2]
@@ -91,50 +89,10 @@ def test_broken_programs_break_nothing(head):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
-def test_a_head_is_read_again_when_its_file_has_changed(tmp_path, monkeypatch):
-    path = tmp_path / "program"
-    read = []
-    monkeypatch.setattr(programs, "read_head", lambda file: read.append(file) or read_head(file))
-    heads = programs.Heads()
-
-    def head() -> bytes:
-        file = os.open(path, os.O_PATH)
-        try:
-            return heads.read(file, os.fstat(file))
-        finally:
-            os.close(file)
-
-    path.write_bytes(b"#!/bin/one")
-    assert [head(), head()] == [b"#!/bin/one"] * 2
-    assert len(read) == 2  # it has only just changed, so it may change again unseen
-    later = time.time_ns() + 2 * programs.SETTLED_NS
-    monkeypatch.setattr(programs.time, "time_ns", lambda: later)
-    assert [head(), head()] == [b"#!/bin/one"] * 2
-    assert len(read) == 3
-    time.sleep(0.02)  # longer than a tick of the clock that files have
-    path.write_bytes(b"#!/bin/two")
-    assert head() == b"#!/bin/two"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
-def test_only_a_number_of_heads_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(programs, "MOST_KNOWN", 3)
-    monkeypatch.setattr(programs, "SETTLED_NS", -1 << 62)
-    heads = programs.Heads()
-    for number in range(10):
-        path = tmp_path / f"{number}"
-        path.write_bytes(b"%d" % number)
-        file = os.open(path, os.O_PATH)
-        assert heads.read(file, os.fstat(file)) == b"%d" % number
-        os.close(file)
-        assert len(heads._known) <= 3
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs O_PATH")
 def test_only_regular_files_are_programs(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
         file = os.open(path, os.O_PATH)
         with pytest.raises(NotAProgram):
-            read_head(file)
+            read_head(file, os.fstat(file))
         os.close(file)

@@ -1,18 +1,19 @@
 """Writes what a client is to read, so that one that stops reading stops nothing else.
 
-A message that is certain to fit is written at once: the way to another thread and back takes longer than all the rest of
-what happens to a word. Everything else is left to a thread that does nothing but write.
+What is taken without waiting is written at once: the way to another thread takes longer than all the rest of what happens to
+a word. Everything else is left to a thread that does nothing but write.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import stat
 import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
+
+from lyma_server.editor.rpc.direct import DirectOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ class Writer:
         self._descriptor = descriptor
         self._on_broken = on_broken
         self._queue_limit = queue_limit
-        self._room = _room(descriptor)
+        self._direct = DirectOutput(descriptor)
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._changed = threading.Condition()
@@ -63,15 +64,8 @@ class Writer:
             self._break("the client does not read")
 
     def _write_at_once(self, message: bytes) -> bytes:
-        """What is left of it. A descriptor that is broken is left to the thread, which says so."""
-        if self._room is None or len(message) > select.PIPE_BUF:
-            return message
-        if self._room.poll(0) != [(self._descriptor, select.POLLOUT)]:
-            return message
-        try:
-            return message[os.write(self._descriptor, message) :]
-        except OSError:
-            return message
+        """What is left of it."""
+        return message[self._direct.write(message) :] if len(message) <= _BATCH else message
 
     def close(self, patience_s: float) -> None:
         """Take no more messages and wait up to `patience_s` seconds until those in the queue are written. Blocks."""
@@ -81,6 +75,7 @@ class Writer:
             self._changed.notify_all()
             while self._queued and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
+            self._direct.close()
 
     def _run(self) -> None:
         while batch := self._next_batch():
@@ -109,25 +104,12 @@ class Writer:
         with self._changed:
             already = self._closed
             self._closed = True
+            self._direct.close()
             self._queue.clear()
             self._queued = 0
             self._changed.notify_all()
         if not already:
             self._on_broken(reason)
-
-
-def _room(descriptor: int) -> select.poll | None:
-    """What tells whether PIPE_BUF bytes are taken without waiting; null where nothing does.
-
-    A pipe that is ready takes as much (`select.PIPE_BUF`), and so does a stream socket, of whose room three quarters are
-    free then (net/unix/af_unix.c).
-    """
-    kind = os.fstat(descriptor).st_mode
-    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
-        return None
-    room = select.poll()
-    room.register(descriptor, select.POLLOUT)
-    return room
 
 
 def _write(descriptor: int, data: bytes) -> None:
