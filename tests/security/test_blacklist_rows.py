@@ -22,9 +22,11 @@ def wrong(row):
     return f"{row['category']}: {row['command']!r} in {row['cwd']} should {row['verdict']}; {verdict.rule} {verdict.reason}"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_row_gets_its_verdict(name):
-    assert [fault for row in rows(name) if (fault := wrong(row))] == []
+@pytest.mark.parametrize("category", sorted({row["category"] for name in FILES for row in rows(name)}))
+def test_every_row_gets_its_verdict(category):
+    chosen = [row for name in FILES for row in rows(name) if row["category"] == category]
+    assert chosen
+    assert [fault for row in chosen if (fault := wrong(row))] == []
 
 
 def test_a_rule_that_is_not_asked_would_not_have_spoken():
