@@ -86,8 +86,15 @@ def command_of(pid: int) -> str | None:
     return None
 
 
-def listeners(pids: set[int]) -> list[str]:
-    """Addresses, as /proc/net writes them, on which one of `pids` listens beyond loopback."""
+def sockets_of(pids: set[int]) -> set[str]:
+    """The names of the sockets that they hold."""
+    return {name for pid in pids for name in descriptors(pid) if name.startswith("socket:")}
+
+
+def listeners(held: set[str]) -> list[str]:
+    """Addresses, as /proc/net writes them, on which one of these sockets listens beyond loopback."""
+    if not held:
+        return []  # those tables take the kernel milliseconds, after every test
     sockets = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(FileNotFoundError):
@@ -95,7 +102,7 @@ def listeners(pids: set[int]) -> list[str]:
                 fields = line.split()
                 if fields[3] == LISTENING and not is_loopback(fields[1].partition(":")[0]):
                     sockets[f"socket:[{fields[9]}]"] = fields[1]
-    return [sockets[name] for pid in pids for name in descriptors(pid) if name in sockets] if sockets else []
+    return [sockets[name] for name in held if name in sockets]
 
 
 def is_loopback(address: str) -> bool:
@@ -133,8 +140,9 @@ def _leaves_no_process_behind(request: pytest.FixtureRequest):
         yield
         return
     before = living_children()
+    held = sockets_of({os.getpid(), *before})
     yield
-    outside = listeners({os.getpid(), *living_children()})
+    outside = listeners(sockets_of({os.getpid(), *living_children()}) - held)
     orphans = left_over(before)
     for pid in orphans:
         with suppress(ProcessLookupError):

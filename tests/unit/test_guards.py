@@ -51,7 +51,7 @@ def test_a_listener_beyond_loopback_is_found_in_a_child(tmp_path):
     for address, found in (("0.0.0.0", True), ("127.0.0.1", False)):
         with subprocess.Popen([sys.executable, "-c", program % address], stdin=-1, stdout=-1) as child:
             child.stdout.readline()
-            assert bool(guards.listeners({child.pid})) is found
+            assert bool(guards.listeners(guards.sockets_of({child.pid}))) is found
             child.communicate(b"\n")
 
 
