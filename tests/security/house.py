@@ -65,6 +65,7 @@ class House:
         (self.root / "key-of-the-command").write_text(COMMAND.value)
         self.stub.__enter__()
         self._write_config()
+        subprocess.run(["git", "init", "--quiet", str(self.work)], check=True)
         self._post_spies("rg", "git")
         self.watch.__enter__()
         return self

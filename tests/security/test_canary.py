@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -185,7 +186,8 @@ def test_without_redaction_it_is_found_in_the_terminal(tmp_path: Path) -> None:
     with House(tmp_path / "house", ["openai"]) as house:
         ask_in_a_terminal(house, OPEN_LYMA)
     leaks = " ".join(house.leaks())
-    for sink in ("ask: stdout", "ask: screen", "file home/sessions/", "file spied/", "request "):
+    searched = ("file spied/",) if shutil.which("rg") else ()  # the search is our own where there is no ripgrep
+    for sink in ("ask: stdout", "ask: screen", "file home/sessions/", *searched, "request "):
         assert sink in leaks, leaks
 
 

@@ -99,6 +99,8 @@ def spelled(command: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("spelling", spelled("rm -rf x"))
 def test_a_forbidden_exec_is_refused_and_its_twin_is_not(spelling, place, prefix):
+    if spelling == "by perl" and shutil.which("perl") is None:
+        pytest.skip("perl is not installed")
     sentinel = place / "sentinel"
     text = spelled(f"rm -rf {sentinel}")[spelling]
     guarded = Guarded(judge)
