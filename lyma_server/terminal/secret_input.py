@@ -33,12 +33,21 @@ def one_key(text: str) -> Secret:
 
 
 def read_line(prompt: str) -> str:
-    """Read a line from the terminal. Raises EOFError at its end."""
+    """Read a line from the terminal. Raises EOFError at its end.
+
+    `input` writes the prompt and reads in one go in C, where a Ctrl-C that comes in between is seen with the next key only.
+    """
     try:
-        return input(prompt)
-    except (EOFError, KeyboardInterrupt):
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+    except KeyboardInterrupt:
         end_line()
         raise
+    if not line:
+        end_line()
+        raise EOFError
+    return line.rstrip("\n")
 
 
 def end_line() -> None:
