@@ -108,8 +108,7 @@ export class Chat {
     try {
       return await client.request("lyma/ask", params, canceller.token);
     } catch (problem) {
-      if (shown === this.shown) await this.explain(problem);
-      void this.offerServer(problem, () => this.ask(prompt));
+      if (shown === this.shown) await this.explain(problem, () => this.ask(prompt));
       return undefined;
     } finally {
       release();
@@ -137,8 +136,7 @@ export class Chat {
       await client.request("lyma/sessions", { action: "load", session });
       await this.goOn(session);
     } catch (problem) {
-      await this.explain(problem);
-      void this.offerServer(problem, () => this.load(session));
+      await this.explain(problem, () => this.load(session));
     } finally {
       release();
       this.reset();
@@ -237,16 +235,17 @@ export class Chat {
     void this.around.editor.run("setContext", "lyma.busy", false);
   }
 
-  private async explain(problem: unknown): Promise<void> {
+  /** Say what went wrong; `again` is done where only a server was missing and one comes. */
+  private async explain(problem: unknown, again: () => unknown): Promise<void> {
     const failure = describeFailure(problem);
     this.around.editor.log.error(failure.message);
     if (failure.kind === "session_not_found") await this.goOn(undefined);
     this.fail(failure);
+    if (problem instanceof NoServer) void this.offerServer(problem, again);
   }
 
   /** What was wanted in vain is done when a server comes, unless the person has gone on meanwhile. */
-  private async offerServer(problem: unknown, again: () => unknown): Promise<void> {
-    if (!(problem instanceof NoServer)) return;
+  private async offerServer(problem: NoServer, again: () => unknown): Promise<void> {
     const { asked, shown } = this;
     const came = await this.around.noServer(problem);
     if (came === true && asked === this.asked && shown === this.shown) await again();

@@ -153,13 +153,19 @@ test("a failure is shown in the view; a missing server also offers help", async 
   assert.equal(stage.requests.length, 2);
 });
 
-test("what was asked where no server was is asked when it has come", async () => {
-  const stage = new Stage();
-  let come: (value: unknown) => void = () => undefined;
+/** Ask where no server is; what is returned brings one. */
+async function askInVain(stage: Stage): Promise<(came: unknown) => void> {
+  let come: (came: unknown) => void = () => undefined;
   stage.remedied = new Promise((resolve) => (come = resolve));
   const asked = stage.chat.ask("hello");
   stage.last().reject(new NoServer("missing", "install"));
   await asked;
+  return come;
+}
+
+test("what was asked where no server was is asked when it has come", async () => {
+  const stage = new Stage();
+  const come = await askInVain(stage);
   come(true);
   await new Promise(setImmediate);
   assert.deepEqual(
@@ -168,13 +174,22 @@ test("what was asked where no server was is asked when it has come", async () =>
   );
 });
 
+test("who left the conversation before the answer that there is no server is not asked for again", async () => {
+  const stage = new Stage();
+  stage.remedied = Promise.resolve(true);
+  const asked = stage.chat.ask("hello");
+  const request = stage.last();
+  await stage.chat.startOver();
+  request.reject(new NoServer("missing", "install"));
+  await asked;
+  await new Promise(setImmediate);
+  assert.equal(stage.missing.length, 0);
+  assert.equal(stage.requests.length, 1);
+});
+
 test("who went on without the server is not asked for again", async () => {
   const stage = new Stage();
-  let come: (value: unknown) => void = () => undefined;
-  stage.remedied = new Promise((resolve) => (come = resolve));
-  const asked = stage.chat.ask("hello");
-  stage.last().reject(new NoServer("missing", "install"));
-  await asked;
+  const come = await askInVain(stage);
   void stage.chat.ask("something else");
   come(true);
   await new Promise(setImmediate);
