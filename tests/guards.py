@@ -25,6 +25,9 @@ ADDRESSED = {
 }
 """Audit event, and which of its arguments holds the address or name."""
 
+LOOKED_AT: set[str] = set()
+"""Sockets that listen nowhere beyond loopback: what lasts longer than a test is looked at once."""
+
 
 class OutsideLoopback(Exception):
     """A test reached for the network."""
@@ -140,9 +143,10 @@ def _leaves_no_process_behind(request: pytest.FixtureRequest):
         yield
         return
     before = living_children()
-    held = sockets_of({os.getpid(), *before})
     yield
-    outside = listeners(sockets_of({os.getpid(), *living_children()}) - held)
+    held = sockets_of({os.getpid(), *living_children()})
+    outside = listeners(held - LOOKED_AT)
+    LOOKED_AT.update(held)
     orphans = left_over(before)
     for pid in orphans:
         with suppress(ProcessLookupError):
