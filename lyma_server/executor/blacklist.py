@@ -86,7 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("secrets", "sends the environment or credentials to the network", "Send the one value that is meant.", access.sends_secret, SENDERS),
     Rule("self", "gives a command of Lyma that only a person may give", _PERSON, access.approves_itself),
     Rule("self", "changes Lyma's home or its code", _PERSON, access.changes_lyma, access.INSTALLERS, access.CHANGES),
-    Rule("self", "ends Lyma itself", "Stop a command of yours by its number.", access.kills_lyma, access.KILLERS),
+    Rule("self", "ends Lyma itself", "Stop a command of yours by its number.", access.kills_lyma, access.KILLERS_BY_NAME),
     Rule("self", "ends Lyma itself", "Stop a command of yours by its number.", machine.kills_lyma_process, machine.KILLERS),
     Rule("history", "removes shell history or system logs", "Name the log of your own program.", access.covers_tracks, NONE, ("write", "remove", "remove tree", "move")),
     Rule("history", "empties the journal or the history", "Filter what you read instead.", access.clears_records, access.TRACK_COMMANDS),

@@ -15,7 +15,7 @@ from lyma_server.executor.tools import DESTRUCTIVE
 from lyma_server.executor.verdict import judge_exec
 from lyma_server.isolation.exec_request import head_of
 from lyma_server.isolation.guard import Refusal
-from lyma_server.isolation.sight import Sight
+from lyma_server.isolation.sight import Sight, identity_of
 
 if TYPE_CHECKING:
     from lyma_server.isolation.exec_request import ExecRequest
@@ -116,7 +116,7 @@ class KnownFolders:
                 return None
             with suppress(OSError):
                 status = os.lstat(folder)  # a link that took its place is not the folder
-                self._found.setdefault((status.st_dev, status.st_ino), folder)
+                self._found.setdefault(identity_of(status), folder)
         return self._found[identity]
 
 

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from lyma_server.executor.tools import DECODERS, FETCHERS, SENDERS, TAIL_TOOLS
 from lyma_server.isolation.programs import ELF, build_id, read_head
+from lyma_server.isolation.sight import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,7 +72,7 @@ class Identities:
         for path in _files(folders):
             with suppress(OSError):
                 status = path.stat()
-                key = (status.st_dev, status.st_ino)
+                key = identity_of(status)
                 names.setdefault(key, set()).add(path.name)
                 found[key] = str(path), status
         self._tools = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.memory import read_string, read_strings
 from lyma_server.isolation.programs import NotAProgram, interpreter, read_head
-from lyma_server.isolation.sight import DELETED, Sight, folder_of, follow_own, link_target, own_link
+from lyma_server.isolation.sight import DELETED, Sight, folder_of, follow_own, identity_of, link_target, own_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ class ExecRequest(NamedTuple):
     @property
     def identity(self) -> tuple[int, int]:
         """Device and inode."""
-        return self.status.st_dev, self.status.st_ino
+        return identity_of(self.status)
 
     def open(self, path: str) -> int:
         """Open (O_PATH) what `path` means to the process. Raises OSError where there is no such file."""

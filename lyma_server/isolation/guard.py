@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 
 from lyma_server.isolation import seccomp
 from lyma_server.isolation.exec_request import ExecRequest, HiddenProcess, head_of, read_requests
-from lyma_server.isolation.sight import Sight, link_target
+from lyma_server.isolation.sight import Sight, identity_of, link_target
 
 if TYPE_CHECKING:
     from lyma_server.isolation.seccomp import Notification
@@ -152,7 +152,7 @@ class Guard:
             argv, program = _words(look.pid), os.stat(f"/proc/{look.pid}/exe")  # noqa: PTH116 - run at every exec
             if waits and not argv:
                 return not _has_ended(look.process)
-            if ((program.st_dev, program.st_ino), argv) != (look.program, look.request.argv):
+            if (identity_of(program), argv) != (look.program, look.request.argv):
                 self._judge_again(look, argv)
         except OSError:
             return False

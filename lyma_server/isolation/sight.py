@@ -132,7 +132,7 @@ class Sight(NamedTuple):
         except (OSError, ValueError):
             return NOWHERE
         try:
-            return identity_of(found)
+            return identity_of(os.fstat(found))
         finally:
             os.close(found)
 
@@ -151,7 +151,7 @@ class Sight(NamedTuple):
             try:
                 real = link_target(f"/proc/self/fd/{found}").removesuffix(DELETED)
                 onward = self._onward(found, real, rest) if rest else None
-                return _Reached(real, rest, onward, identity_of(found))
+                return _Reached(real, rest, onward, identity_of(os.fstat(found)))
             finally:
                 os.close(found)
 
@@ -168,9 +168,8 @@ class Sight(NamedTuple):
         return None if ":[" in target else f"{real}/{target}{after}"
 
 
-def identity_of(file: int) -> tuple[int, int]:
-    """Device and inode of an open file."""
-    status = os.fstat(file)
+def identity_of(status: os.stat_result) -> tuple[int, int]:
+    """Device and inode of a file."""
     return status.st_dev, status.st_ino
 
 

@@ -23,7 +23,7 @@ from lyma_server.errors import ToolError
 @pytest.fixture
 def bounds(tmp_path: Path) -> Bounds:
     """A workspace beside Lyma's home, with links into everything."""
-    root, home = tmp_path / "work", tmp_path / ".lyma"
+    root, home = tmp_path / "project", tmp_path / ".lyma"
     for folder in (root / ".git" / "hooks", root / "src", root / "sub" / ".git", home):
         folder.mkdir(parents=True)
     (home / "config.toml").write_text("keys")
@@ -75,7 +75,7 @@ NEVER_WRITTEN = [
     "to_a",
     "to_nothing",
     "to_outside/x",
-    "to_outside/work/src/a.py",
+    "to_outside/project/src/a.py",
     "/proc/self/environ",
     "/dev/null",
 ]

@@ -204,13 +204,13 @@ def changes_lyma(case: Case) -> str | None:
     return case.invocation.shown if removes else None
 
 
-KILLERS = frozenset({"killall", "pkill", "skill", "systemctl", "taskkill"})
+KILLERS_BY_NAME = frozenset({"killall", "pkill", "skill", "systemctl", "taskkill"})
 """Programs that end another by its name."""
 
 
 def kills_lyma(case: Case) -> str | None:
     """A signal to Lyma by its name."""
-    if case.program not in KILLERS:
+    if case.program not in KILLERS_BY_NAME:
         return None
     if case.program == "systemctl" and not re.search(r"\b(?:stop|kill|disable|mask)\b", case.words):
         return None
